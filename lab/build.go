@@ -1,0 +1,95 @@
+package lab
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// program is something that Build can build: a main package, in the module at dir (relative to the lab's), with linker flags.
+type program struct{ dir, pkg, ldflags string }
+
+// lookupProgram resolves a name that Build takes.
+func lookupProgram(name string) (program, error) {
+	if minor, ok := strings.CutPrefix(name, "controlplane-"); ok {
+		if r, ok := releases[minor]; ok {
+			// The upstream programs learn their version from the linker; without it they report v0.0.0.
+			return program{r.dir, r.pkg, "-s -w -X k8s.io/component-base/version.gitVersion=" + r.version}, nil
+		}
+	}
+	if peer, ok := strings.CutPrefix(name, "peer-"); ok {
+		return program{"peers/" + peer, ".", ""}, nil
+	}
+	if name == "kubectl-changeover" {
+		return program{"../upgrade", "./cmd/kubectl-changeover", ""}, nil
+	}
+	return program{}, fmt.Errorf("program %q: the lab builds controlplane-RELEASE, peer-NAME and kubectl-changeover", name)
+}
+
+// Build builds a program into the repository's .build folder, unless it is up to date there, and returns its path. Names are
+// "controlplane-1.37", "controlplane-1.34", "kubectl-changeover", and "peer-" with a folder of lab/peers, such as
+// "peer-controller-runtime-v0.16.3". Log gets what the Go command prints; a first build of a control plane takes minutes. Concurrent builds, also by
+// other processes, take turns.
+func Build(ctx context.Context, name string, log io.Writer) (string, error) {
+	p, err := lookupProgram(name)
+	if err != nil {
+		return "", err
+	}
+	root, err := moduleDir(ctx)
+	if err != nil {
+		return "", err
+	}
+	dir := filepath.Join(root, p.dir)
+	if _, err := os.Stat(filepath.Join(dir, "go.mod")); err != nil {
+		return "", fmt.Errorf("program %q: %w", name, err)
+	}
+	target := filepath.Join(root, "..", ".build", name)
+	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
+		return "", err
+	}
+	lock, err := lockFile(target+".lock", true)
+	if err != nil {
+		return "", err
+	}
+	defer lock.Close()
+	begin := time.Now()
+	if _, err := os.Stat(target); err != nil {
+		fmt.Fprintf(log, "building %s for the first time\n", name)
+	}
+	cmd := exec.CommandContext(ctx, "go", "build", "-ldflags", p.ldflags, "-o", target, p.pkg)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GOWORK=off")
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	n := newNursery()
+	defer n.close()
+	if err := n.start(cmd); err != nil {
+		return "", err
+	}
+	if err := cmd.Wait(); err != nil {
+		return "", fmt.Errorf("building %s: %w\n%s", name, err, out.String())
+	}
+	if took := time.Since(begin); took > 5*time.Second {
+		fmt.Fprintf(log, "built %s in %s\n", name, took.Round(time.Second))
+	}
+	return target, nil
+}
+
+// moduleDir finds the lab's module on disk: this source belongs to it, so the Go command knows where it is.
+func moduleDir(ctx context.Context) (string, error) {
+	cmd := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/changeover-dev/changeover/lab")
+	cmd.Env = append(os.Environ(), "GOWORK=off")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("the lab's module: run this from a folder of the repository's lab: %w: %s", err, stderr.String())
+	}
+	return strings.TrimSpace(string(out)), nil
+}
