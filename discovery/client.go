@@ -1,12 +1,18 @@
 package discovery
 
 import (
-	"context"
 	"errors"
+	"fmt"
 	"net/http"
+	"net/url"
 	"time"
 
 	"k8s.io/client-go/rest"
+)
+
+const (
+	defaultTimeout  = 10 * time.Second
+	defaultMaxBytes = 64 << 20
 )
 
 // Options of a Client. The zero value is fit for use.
@@ -21,36 +27,76 @@ type Options struct {
 	NoPeer bool
 }
 
+func (o Options) validate() error {
+	switch {
+	case o.Timeout < 0:
+		return fmt.Errorf("discovery options: timeout %v is negative", o.Timeout)
+	case o.MaxBytes < 0:
+		return fmt.Errorf("discovery options: size limit %d is negative", o.MaxBytes)
+	case o.LegacyOnly && o.NoPeer:
+		return errors.New("discovery options: legacy form has no profile, so legacy only and no peer exclude each other")
+	}
+	return nil
+}
+
 // A Client reads discovery from one API server. It is safe for concurrent use and keeps nothing between calls.
-type Client struct{}
+type Client struct {
+	http      *http.Client
+	base      *url.URL
+	userAgent string
+	accept    string
+	timeout   time.Duration
+	maxBytes  int64
+}
 
 // NewClient returns a client for the API server that cfg names. It does no I/O. hc may be nil: then a client is made from cfg;
 // otherwise hc does the requests, with cfg's authentication already in it, except that redirects are never followed.
 func NewClient(cfg *rest.Config, hc *http.Client, o Options) (*Client, error) {
-	return nil, errors.New("discovery: not written yet")
+	if cfg == nil {
+		return nil, errors.New("discovery client: no configuration")
+	}
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	base, err := baseURL(cfg)
+	if err != nil {
+		return nil, err
+	}
+	if hc == nil {
+		if hc, err = rest.HTTPClientFor(cfg); err != nil {
+			return nil, fmt.Errorf("discovery client for %s: %w", cfg.Host, err)
+		}
+	}
+	// A copy, because the caller's own requests may follow redirects.
+	own := *hc
+	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	c := &Client{
+		http: &own, base: base,
+		userAgent: cfg.UserAgent,
+		accept:    acceptFor(o),
+		timeout:   o.Timeout,
+		maxBytes:  o.MaxBytes,
+	}
+	if c.userAgent == "" {
+		c.userAgent = rest.DefaultKubernetesUserAgent()
+	}
+	if c.timeout == 0 {
+		c.timeout = defaultTimeout
+	}
+	if c.maxBytes == 0 {
+		c.maxBytes = defaultMaxBytes
+	}
+	return c, nil
 }
 
-// Fetch reads everything that the API server says it serves: the core group under /api and all others under /apis, in
-// aggregated form where the server has it. prev may be nil; otherwise it is revalidated, groups that did not change are
-// shared with it, and group-versions that are stale or unavailable now keep the resources that prev knows. When nothing changed
-// at all, the result has prev's content and a newer AsOf.
-//
-// In legacy form, the groups and their versions are listed, and each version is Unavailable with ErrNotRead, with the
-// resources that prev knows, until FetchGroup has read the group.
-//
-// On an error there is no snapshot, and prev is as good as it was. The error is a *ResponseError where the server answered,
-// but not with discovery, and wraps the context's error where it did not answer in time.
-func (c *Client) Fetch(ctx context.Context, prev *Snapshot) (*Snapshot, error) {
-	return nil, errors.New("discovery: not written yet")
-}
-
-// FetchGroup reads one group in legacy form: its entry, then all its versions at once. An empty name is the core group. found
-// is false when the server does not list the group.
-//
-// A version that is listed and yet answers 404 was not served at that moment: the entry is read once more, and with it what is
-// missing. A version that is listed still and still answers 404 is Unavailable with ErrNotServed: it may be about to come or
-// to go, and only a later read can tell. A version that cannot be read for another reason is Unavailable with that reason. Neither
-// affects the group's other versions; the error is for the entry alone.
-func (c *Client) FetchGroup(ctx context.Context, group string) (g Group, found bool, err error) {
-	return Group{}, false, errors.New("discovery: not written yet")
+// baseURL returns the address below which /api and /apis are, which has a path where a proxy puts many clusters behind one
+// name.
+func baseURL(cfg *rest.Config) (*url.URL, error) {
+	bare := *cfg
+	bare.APIPath, bare.GroupVersion = "", nil
+	base, _, err := rest.DefaultServerUrlFor(&bare)
+	if err != nil {
+		return nil, fmt.Errorf("discovery client: address %q: %w", cfg.Host, err)
+	}
+	return base, nil
 }

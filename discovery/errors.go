@@ -27,6 +27,9 @@ type ResponseError struct {
 	Problem string
 	// Err is the cause where there is one, such as a syntax error.
 	Err error
+
+	// notFound is set for a 404 that an API server itself would write.
+	notFound bool
 }
 
 func (e *ResponseError) Error() string {

@@ -1,6 +1,7 @@
 package discovery
 
 import (
+	"crypto/sha256"
 	"slices"
 	"time"
 )
@@ -10,19 +11,32 @@ import (
 type Snapshot struct {
 	asOf time.Time
 	form Form
-	// core and rest are the validators of the two documents, /api and /apis; empty where the server sent none.
+	// core and rest are the two documents, /api and /apis. They are empty in a snapshot made by NewSnapshot.
 	core, rest document
-	groups     []Group
-	index      map[string]int
+	// groups are those of core and then those of rest, unless spliced says that With or Without have changed them since.
+	groups  []Group
+	spliced bool
+	// index finds the place in groups by name.
+	index map[string]int
 }
 
-// document is what must be remembered of one discovery document to ask for it again conditionally and to parse only what
-// has changed in it.
+// document is one discovery document, /api or /apis, with what must be remembered of it to ask for it again conditionally and
+// to parse only what has changed in it.
 type document struct {
-	form Form
-	etag string
-	// sums holds a digest of each group as the server wrote it, in the order of the document, by group name.
-	sums map[string][32]byte
+	form   Form
+	etag   string
+	groups []Group
+	// sums holds a digest of each group as the server wrote it, in the order of groups; nil in legacy form.
+	sums [][sha256.Size]byte
+}
+
+// bySum returns the place of each group by its digest.
+func (d *document) bySum() map[[sha256.Size]byte]int {
+	at := make(map[[sha256.Size]byte]int, len(d.sums))
+	for i, sum := range d.sums {
+		at[sum] = i
+	}
+	return at
 }
 
 // NewSnapshot returns a snapshot of the given groups, for tests and fakes. The groups are copied, down to each resource's
@@ -73,10 +87,10 @@ func (s *Snapshot) AsOf() time.Time {
 	return s.asOf
 }
 
-// ETag identifies the content of the snapshot: equal ones mean equal content. It is empty in legacy form, for a snapshot made
-// by NewSnapshot, and when the server sent none.
+// ETag identifies the content of the snapshot: equal ones mean equal content. It is empty in legacy form, when the server sent
+// none, and for a snapshot made by NewSnapshot, With or Without.
 func (s *Snapshot) ETag() string {
-	if s == nil || s.core.etag == "" || s.rest.etag == "" {
+	if s == nil || s.spliced || s.core.etag == "" || s.rest.etag == "" {
 		return ""
 	}
 	return s.core.etag + "," + s.rest.etag
@@ -93,15 +107,19 @@ func (s *Snapshot) Form() Form {
 
 // With returns a snapshot in which g, as read by FetchGroup, stands in for the group of its name, or is added at the end. AsOf
 // stays that of s, because that is what is known of all other groups. g is taken over, not copied: the caller must not change
-// it any more.
+// it any more. Its versions that could not be read get the resources that s knows, as in Fetch, except those with ErrNotServed.
+// The next Fetch goes by the server's documents again.
 func (s *Snapshot) With(g Group) *Snapshot {
+	if before, ok := s.Group(g.Name); ok {
+		g.keepLastKnown(before)
+	}
 	groups := slices.Clone(s.Groups())
 	if i := slices.IndexFunc(groups, func(have Group) bool { return have.Name == g.Name }); i >= 0 {
 		groups[i] = g
 	} else {
 		groups = append(groups, g)
 	}
-	return s.replaced(groups)
+	return s.splice(groups)
 }
 
 // Without returns a snapshot that lacks the named group. It is s itself when s has no such group.
@@ -109,15 +127,16 @@ func (s *Snapshot) Without(name string) *Snapshot {
 	if _, ok := s.Group(name); !ok {
 		return s
 	}
-	groups := slices.DeleteFunc(slices.Clone(s.groups), func(g Group) bool { return g.Name == name })
-	return s.replaced(groups)
+	return s.splice(slices.DeleteFunc(slices.Clone(s.groups), func(g Group) bool { return g.Name == name }))
 }
 
-// replaced returns a snapshot of groups that is otherwise like s, but cannot be revalidated by ETag: it is no longer what the
-// server's document says.
-func (s *Snapshot) replaced(groups []Group) *Snapshot {
+// splice keeps the documents, so that the next Fetch is conditional all the same.
+func (s *Snapshot) splice(groups []Group) *Snapshot {
 	n := build(groups, s.AsOf())
-	n.form = s.Form()
+	n.spliced = true
+	if s != nil {
+		n.form, n.core, n.rest = s.form, s.core, s.rest
+	}
 	return n
 }
 
