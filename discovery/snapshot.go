@@ -30,6 +30,15 @@ type document struct {
 	sums [][sha256.Size]byte
 }
 
+func (d *document) group(name string) (Group, bool) {
+	for i := range d.groups {
+		if d.groups[i].Name == name {
+			return d.groups[i], true
+		}
+	}
+	return Group{}, false
+}
+
 // bySum returns the place of each group by its digest.
 func (d *document) bySum() map[[sha256.Size]byte]int {
 	at := make(map[[sha256.Size]byte]int, len(d.sums))
