@@ -15,8 +15,8 @@
 //
 //   - GET /readyz answers 200 while the API server answers. A controller whose mapper is stuck is still ready: that is
 //     why such a controller goes unnoticed, and why readiness does not ask the mappers.
-//   - GET /mappers answers with the number of mappers so far.
-//   - POST /freeze stops creating mappers, and answers with their number.
+//   - GET /mappers answers with a [Count].
+//   - POST /freeze stops creating mappers, and answers with a [Count].
 //   - GET /verdict?served=v1beta1 lets each mapper do one last lookup and list, and answers with a [Verdict]. Served names
 //     the versions that the API server serves, separated by commas or repeated; an entry such as example.com/v1 speaks
 //     for one group, and then alone for that group.

@@ -68,8 +68,8 @@ func run(ctx context.Context, name string, o options, newMapper NewMapper) error
 	if err != nil {
 		return fmt.Errorf("kubeconfig %s: %w", o.kubeconfig, err)
 	}
-	count := &counter{next: plain.Transport}
-	p := &program{name: name, cfg: cfg, options: o, newMapper: newMapper, plain: plain, count: count, frozen: make(chan struct{})}
+	counter := &counter{next: plain.Transport}
+	p := &program{name: name, cfg: cfg, options: o, newMapper: newMapper, plain: plain, counter: counter, frozen: make(chan struct{})}
 
 	listener, err := net.Listen("tcp", o.listen)
 	if err != nil {
@@ -103,7 +103,7 @@ type program struct {
 	options   options
 	newMapper NewMapper
 	plain     *http.Client // does not count: for /readyz
-	count     *counter
+	counter   *counter
 
 	freeze sync.Once
 	frozen chan struct{}
@@ -147,7 +147,7 @@ func (p *program) createAtRate(ctx context.Context) error {
 }
 
 func (p *program) createMapper(ctx context.Context) error {
-	s, err := newSubject(p.cfg, &http.Client{Transport: p.count}, p.options.kinds, p.newMapper)
+	s, err := newSubject(p.cfg, &http.Client{Transport: p.counter}, p.options.kinds, p.newMapper)
 	if err != nil {
 		return fmt.Errorf("creating a mapper: %w", err)
 	}

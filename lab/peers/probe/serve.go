@@ -52,7 +52,18 @@ func (p *program) askServer(ctx context.Context) error {
 }
 
 func (p *program) serveMappers(w http.ResponseWriter, _ *http.Request) {
-	fmt.Fprintln(w, len(p.all()))
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(p.count())
+}
+
+func (p *program) count() (c Count) {
+	for _, s := range p.all() {
+		c.Mappers++
+		if s.answered.Load() {
+			c.Answered++
+		}
+	}
+	return c
 }
 
 func (p *program) serveFreeze(w http.ResponseWriter, r *http.Request) {
@@ -86,6 +97,6 @@ func (p *program) verdict(ctx context.Context, served served) Verdict {
 	for _, f := range findings {
 		v.add(f)
 	}
-	v.Requests = p.count.requests()
+	v.Requests = p.counter.requests()
 	return v
 }

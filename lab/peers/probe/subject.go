@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -23,6 +24,8 @@ type subject struct {
 	mapper meta.RESTMapper
 	lister metadata.Interface
 	kinds  []schema.GroupKind
+	// answered turns true when every kind has been mapped and listed through.
+	answered atomic.Bool
 }
 
 func newSubject(cfg *rest.Config, hc *http.Client, kinds []schema.GroupKind, newMapper NewMapper) (*subject, error) {
@@ -44,8 +47,13 @@ func (s *subject) work(ctx context.Context, interval time.Duration) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	for {
+		answered := true
 		for _, gk := range s.kinds {
-			_, _ = s.visit(ctx, gk)
+			_, err := s.visit(ctx, gk)
+			answered = answered && err == nil
+		}
+		if answered {
+			s.answered.Store(true)
 		}
 		select {
 		case <-ctx.Done():

@@ -28,6 +28,12 @@ type Requests struct {
 	Other     int64 `json:"other"`
 }
 
+// Count is the number of mappers that there are, and of those among them that have answered at least once.
+type Count struct {
+	Mappers  int `json:"mappers"`
+	Answered int `json:"answered"`
+}
+
 func (v *Verdict) add(f finding) {
 	v.Mappers++
 	switch {
