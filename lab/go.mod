@@ -3,9 +3,13 @@ module github.com/changeover-dev/changeover/lab
 go 1.26.0
 
 require (
+	github.com/changeover-dev/changeover v0.0.0
+	github.com/changeover-dev/changeover/lab/peers/probe v0.0.0
 	go.etcd.io/etcd/server/v3 v3.7.0
+	k8s.io/apiserver v0.37.2
 	k8s.io/component-base v0.37.2
 	k8s.io/kubernetes v1.37.2
+	k8s.io/sample-apiserver v0.37.2
 )
 
 require (
@@ -136,7 +140,6 @@ require (
 	k8s.io/api v0.37.2 // indirect
 	k8s.io/apiextensions-apiserver v0.0.0 // indirect
 	k8s.io/apimachinery v0.37.2 // indirect
-	k8s.io/apiserver v0.37.2 // indirect
 	k8s.io/client-go v0.37.2 // indirect
 	k8s.io/cloud-provider v0.37.2 // indirect
 	k8s.io/cluster-bootstrap v0.0.0 // indirect
@@ -208,5 +211,6 @@ replace (
 
 replace (
 	github.com/changeover-dev/changeover => ../
+	github.com/changeover-dev/changeover/lab/peers/probe => ./peers/probe
 	github.com/changeover-dev/changeover/upgrade => ../upgrade
 )
