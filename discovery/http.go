@@ -127,6 +127,8 @@ func usableETag(etag string) string {
 func (a *answer) refusal() error {
 	problem := ""
 	switch {
+	case a.status == http.StatusNotModified:
+		problem = "answered 304 to a request without a condition"
 	case a.status >= 300 && a.status < 400:
 		problem = fmt.Sprintf("answered %d, a redirect, where an API server would not", a.status)
 	case a.status != http.StatusOK:
