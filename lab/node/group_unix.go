@@ -12,5 +12,5 @@ func wardenAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpg
 
 func signalGroup(pgid int, s syscall.Signal) error { return syscall.Kill(-pgid, s) }
 
-// groupExists says whether a process group has a member, if only one that nobody has reaped yet.
-func groupExists(pgid int) bool { return !errors.Is(syscall.Kill(-pgid, 0), syscall.ESRCH) }
+// groupListed says whether a process group has a member, if only one that nobody has reaped yet.
+func groupListed(pgid int) bool { return !errors.Is(syscall.Kill(-pgid, 0), syscall.ESRCH) }

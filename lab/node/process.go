@@ -106,15 +106,15 @@ func (p *process) signal(s syscall.Signal) {
 	}
 }
 
-// groupTimeout bounds the wait for killed members of a group: one that hangs in the kernel, or whose new parent does not reap it, never goes away.
+// groupTimeout bounds the wait for killed members of a group: one that hangs in the kernel may never go away.
 const groupTimeout = 2 * time.Second
 
 // wait waits for the leader's end, kills what is left of its group, and waits until that is gone.
 func (p *process) wait() {
 	p.reap()
 	deadline := time.Now().Add(groupTimeout)
-	for groupExists(p.pid()) && time.Now().Before(deadline) {
-		<-time.After(2 * time.Millisecond)
+	for groupAlive(p.pid()) && time.Now().Before(deadline) {
+		<-time.After(5 * time.Millisecond)
 	}
 }
 

@@ -23,4 +23,4 @@ func signalGroup(pid int, _ syscall.Signal) error {
 	return errors.Join(err, p.Kill())
 }
 
-func groupExists(int) bool { return false }
+func groupAlive(int) bool { return false }
