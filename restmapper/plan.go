@@ -18,6 +18,10 @@ const (
 	// suspicionLimit is how long a suspicion stays open. On a loaded API server discovery was seen to follow the handlers 9 s
 	// later.
 	suspicionLimit = 15 * time.Second
+	// resourcePace and versionPace are the longest times between two reads for the sake of an open suspicion: while the mapper's
+	// answers may be wrong, and while it only does not know whether a version that is listed will be served.
+	resourcePace = 200 * time.Millisecond
+	versionPace  = time.Second
 	// suspicionRest is how long evidence is ignored after a suspicion ended without a finding, so that a resource which always
 	// answers like that costs little.
 	suspicionRest = time.Minute
@@ -160,8 +164,8 @@ func (s suspicion) onEvidence(now time.Time) suspicion {
 	return s
 }
 
-// onRead returns the suspicion after a read that did not dispel it.
-func (s suspicion) onRead(began, now time.Time) suspicion {
+// onRead returns the suspicion after a read that did not dispel it. pace is the longest time until the next one.
+func (s suspicion) onRead(began, now time.Time, pace time.Duration) suspicion {
 	open := now.Sub(s.opened)
 	switch {
 	case !s.given.IsZero():
@@ -171,7 +175,7 @@ func (s suspicion) onRead(began, now time.Time) suspicion {
 	case open >= suspicionLimit:
 		s.given = now
 	default:
-		s.check = now.Add(min(200*time.Millisecond, max(spacing, open/2)))
+		s.check = now.Add(min(pace, max(spacing, open/2)))
 	}
 	return s
 }

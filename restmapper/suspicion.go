@@ -17,6 +17,13 @@ type suspect struct {
 	group, version, resource string
 }
 
+func (s suspect) pace() time.Duration {
+	if s.resource == "" {
+		return versionPace
+	}
+	return resourcePace
+}
+
 // observe takes note of a "404 page not found" for a resource path.
 func (m *Mapper) observe(s suspect) {
 	idx := m.current.Load()
@@ -140,7 +147,7 @@ func (m *Mapper) reviewSuspects(began, now time.Time, group string) {
 		case group != "" && s.group != group, group == "" && m.inLegacy():
 			// Not what this read was about.
 		default:
-			m.suspects[s] = state.onRead(began, now)
+			m.suspects[s] = state.onRead(began, now, s.pace())
 		}
 	}
 }
