@@ -38,6 +38,8 @@ type script struct {
 	replies map[string]reply
 	// seen are the paths that were asked for, in order, with a mark for those that carried a validator.
 	seen []string
+	// remote, when not nil, collects the addresses that requests came from.
+	remote map[string]bool
 }
 
 func newScript(t *testing.T) *script { return &script{t: t, replies: map[string]reply{}} }
@@ -71,6 +73,9 @@ func (s *script) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		entry += " if changed"
 	}
 	s.seen = append(s.seen, entry)
+	if s.remote != nil {
+		s.remote[req.RemoteAddr] = true
+	}
 	r, ok := reply{}, false
 	if strings.Contains(req.Header.Get("Accept"), "as=APIGroupDiscoveryList") {
 		r, ok = s.replies["aggregated "+req.URL.Path]
