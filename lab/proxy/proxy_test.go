@@ -7,6 +7,8 @@ import (
 	"encoding/pem"
 	"fmt"
 	"io"
+	"log"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
@@ -25,12 +27,13 @@ type api struct {
 	*httptest.Server
 	mu       sync.Mutex
 	requests []*http.Request
+	conns    map[net.Conn]bool // those that are open
 }
 
 // newAPI starts an api that speaks HTTP/2, as API servers do, and asks for a client certificate without insisting.
 func newAPI(t *testing.T, handler http.HandlerFunc) *api {
 	t.Helper()
-	a := &api{}
+	a := &api{conns: map[net.Conn]bool{}}
 	a.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		a.mu.Lock()
 		a.requests = append(a.requests, r)
@@ -38,6 +41,16 @@ func newAPI(t *testing.T, handler http.HandlerFunc) *api {
 		handler(w, r)
 	}))
 	a.EnableHTTP2 = true
+	a.Config.ErrorLog = log.New(io.Discard, "", 0) // handshakes that a closing proxy breaks off
+	a.Config.ConnState = func(conn net.Conn, state http.ConnState) {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if state == http.StateClosed {
+			delete(a.conns, conn)
+		} else {
+			a.conns[conn] = true
+		}
+	}
 	a.TLS = &tls.Config{ClientAuth: tls.RequestClientCert}
 	a.StartTLS()
 	t.Cleanup(a.Close)
@@ -59,6 +72,13 @@ func (a *api) seen() []*http.Request {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return append([]*http.Request(nil), a.requests...)
+}
+
+// open returns how many connections to the api are open.
+func (a *api) open() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.conns)
 }
 
 func start(t *testing.T, target *rest.Config) *proxy.HTTP {
@@ -322,6 +342,9 @@ func TestCloseEndsEverything(t *testing.T) {
 			}
 		}
 		receive(t, "the server's watch", gone)
+		await(t, "no connection to the server", func() (string, bool) {
+			return fmt.Sprintf("%d connections", a.open()), a.open() == 0
+		})
 		hc.CloseIdleConnections()
 		a.Close()
 	}()
