@@ -93,16 +93,12 @@ func (c *changeover) step(ctx context.Context, p phase) error {
 		result.Outcome = Skipped
 	}
 	c.result.Phases = append(c.result.Phases, result)
-	c.Progress(fmt.Sprintf("%s %s after %.1f s: %s", p.name, result.Outcome, took.Seconds(), summaryOr(summary, "nothing to do")))
+	if summary != "" {
+		summary = ": " + summary
+	}
+	c.Progress(fmt.Sprintf("%s %s after %.1f s%s", p.name, result.Outcome, took.Seconds(), summary))
 	if failure != nil {
 		return failure
 	}
 	return nil
-}
-
-func summaryOr(summary, otherwise string) string {
-	if summary == "" {
-		return otherwise
-	}
-	return summary
 }

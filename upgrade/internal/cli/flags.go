@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -86,12 +87,30 @@ func (f *flags) cluster() (*rest.Config, string, error) {
 	if err != nil {
 		return nil, "", &kubeconfigError{err}
 	}
+	if err := f.named(config); err != nil {
+		return nil, "", err
+	}
 	namespace, _, err := f.kube.ToRawKubeConfigLoader().Namespace()
 	if err != nil {
 		return nil, "", &kubeconfigError{err}
 	}
 	config.UserAgent = upgrade.FieldManager + "/" + version()
 	return config, namespace, nil
+}
+
+// clientcmdDefault is where client-go goes when nothing names a cluster. Whoever listens there is not the one that was meant.
+const clientcmdDefault = "localhost:8080"
+
+// named refuses a config that no kubeconfig, flag or Pod's environment names.
+func (f *flags) named(config *rest.Config) error {
+	raw, err := f.kube.ToRawKubeConfigLoader().RawConfig()
+	if err != nil {
+		return &kubeconfigError{err}
+	}
+	if strings.TrimPrefix(config.Host, "http://") == clientcmdDefault && len(raw.Clusters) == 0 && *f.kube.APIServer == "" {
+		return &kubeconfigError{clientcmd.ErrEmptyConfig}
+	}
+	return nil
 }
 
 // kubeconfigError is a kubeconfig that names no cluster to talk to.

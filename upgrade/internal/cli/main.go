@@ -45,7 +45,12 @@ func newRoot(streams genericiooptions.IOStreams) *cobra.Command {
 		Short: "Change CRD versions without a window in which controllers see half of it",
 		// The command prints its own errors, with hints; usage follows a wrong command line only.
 		SilenceErrors: true, SilenceUsage: true,
-		Args: cobra.NoArgs,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usage(cmd, fmt.Errorf("unknown command %q", args[0]))
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.CompletionOptions.DisableDefaultCmd = true
