@@ -98,7 +98,14 @@ func (t *tables) each(r schema.GroupVersionResource, visit func(*group, *naming)
 		}
 		return
 	}
-	for _, g := range t.named[r.Resource] {
+	first, ok := t.named[r.Resource]
+	if !ok {
+		return
+	}
+	if strings.HasPrefix(first.source.Name, r.Group) {
+		first.each(r, visit)
+	}
+	for _, g := range t.namedToo[r.Resource] {
 		if strings.HasPrefix(g.source.Name, r.Group) {
 			g.each(r, visit)
 		}

@@ -33,8 +33,10 @@ type tables struct {
 	// order is the server's.
 	order  []*group
 	groups map[string]*group
-	// named finds the groups that know a resource by this plural or singular, in the order of the server.
-	named map[string][]*group
+	// named finds the first group, in the order of the server, that knows a resource by this plural or singular, and namedToo the
+	// others. Most words are known to one group only.
+	named    map[string]*group
+	namedToo map[string][]*group
 	// unread holds the groups that have versions which nobody has read yet.
 	unread []*group
 }
@@ -66,22 +68,25 @@ func buildTables(prev *tables, groups []discovery.Group) *tables {
 	if same {
 		return prev
 	}
-	t.named = nameGroups(prev, t.order)
+	t.nameGroups(prev)
 	return t
 }
 
-func nameGroups(prev *tables, order []*group) map[string][]*group {
+func (t *tables) nameGroups(prev *tables) {
 	size := 0
 	if prev != nil {
 		size = len(prev.named)
 	}
-	named := make(map[string][]*group, size)
-	for _, g := range order {
+	t.named, t.namedToo = make(map[string]*group, size), map[string][]*group{}
+	for _, g := range t.order {
 		for word := range g.names {
-			named[word] = append(named[word], g)
+			if _, taken := t.named[word]; taken {
+				t.namedToo[word] = append(t.namedToo[word], g)
+			} else {
+				t.named[word] = g
+			}
 		}
 	}
-	return named
 }
 
 // sources returns the groups that the tables were built from. The slice is the caller's.

@@ -12,8 +12,11 @@ const notFoundPage = "404 page not found"
 
 // WrapTransport returns a transport that sends every request through rt and notes each answer which shows that a resource is not
 // served any more. It changes neither requests nor answers. It is fit for rest.Config.WrapTransport, and may wrap any number of
-// transports to the mapper's API servers.
+// transports to the mapper's API servers. A nil rt stands for http.DefaultTransport, as it does in an http.Client.
 func (m *Mapper) WrapTransport(rt http.RoundTripper) http.RoundTripper {
+	if rt == nil {
+		rt = http.DefaultTransport
+	}
 	return &observer{mapper: m, next: rt}
 }
 
