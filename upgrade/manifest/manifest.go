@@ -6,6 +6,7 @@ package manifest
 import (
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -70,10 +71,25 @@ func Read(sources []string, stdin io.Reader) (*Manifest, error) {
 		}
 	}
 	if len(m.CRDs) == 0 {
-		return nil, &Error{Source: strings.Join(sources, ", "), Reason: "no CustomResourceDefinition in it",
+		return nil, &Error{Source: strings.Join(sources, ", "), Reason: "no CustomResourceDefinition in it" + m.butOthers(),
 			Hint: "a changeover needs the new CRDs; give their files or folder with -f"}
 	}
 	return m, nil
+}
+
+// butOthers says what a manifest without CRDs holds instead.
+func (m *Manifest) butOthers() string {
+	var kinds []string
+	for _, kind := range slices.Sorted(maps.Keys(m.Others)) {
+		kinds = append(kinds, fmt.Sprintf("%d %s", m.Others[kind], kind))
+	}
+	if n := len(m.Deployments); n > 0 {
+		kinds = append(kinds, fmt.Sprintf("%d Deployment", n))
+	}
+	if len(kinds) == 0 {
+		return ""
+	}
+	return ", but " + strings.Join(kinds, ", ")
 }
 
 func (m *Manifest) readSource(source string, stdin io.Reader) error {
