@@ -59,6 +59,8 @@ func newNursery() *nursery {
 	return n
 }
 
+var errStopped = errors.New("the lab is stopped")
+
 func (n *nursery) close() { n.once.Do(func() { close(n.closed) }) }
 
 // start runs cmd.Start on the nursery's thread, in a process group of its own.
@@ -69,12 +71,17 @@ func (n *nursery) start(cmd *exec.Cmd) error {
 	case n.requests <- func() { result <- cmd.Start() }:
 		return <-result
 	case <-n.closed:
-		return errors.New("the lab is stopped")
+		return errStopped
 	}
 }
 
 // startProcess starts c with its output in logs/NAME.log below dir. A second start under one name appends.
 func (n *nursery) startProcess(dir string, c Command) (*Process, error) {
+	select {
+	case <-n.closed: // a folder made from here on would stay behind
+		return nil, errStopped
+	default:
+	}
 	logs := filepath.Join(dir, "logs")
 	if err := os.MkdirAll(logs, 0o755); err != nil {
 		return nil, err

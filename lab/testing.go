@@ -2,6 +2,7 @@ package lab
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -9,10 +10,15 @@ import (
 
 // ForTest starts a lab that ends with the test. It fails the test when a process of the lab panicked or reported a data race, and when the test
 // has failed it logs the end of each process's log. It allows 10 minutes for a start with a cold build cache.
+//
+// Where o leaves the Kubernetes release open, the environment variable LAB_KUBERNETES chooses it: one suite runs on every release.
 func ForTest(t testing.TB, o Options) *Cluster {
 	t.Helper()
 	if o.Log == nil {
 		o.Log = t.Output()
+	}
+	if o.Kubernetes == "" {
+		o.Kubernetes = os.Getenv("LAB_KUBERNETES")
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()

@@ -4,8 +4,10 @@ go 1.26.0
 
 require (
 	go.etcd.io/etcd/server/v3 v3.6.4
+	k8s.io/apiserver v0.34.4
 	k8s.io/component-base v0.34.4
 	k8s.io/kubernetes v1.34.4
+	k8s.io/sample-apiserver v0.34.4
 )
 
 require (
@@ -142,7 +144,6 @@ require (
 	k8s.io/api v0.34.4 // indirect
 	k8s.io/apiextensions-apiserver v0.0.0 // indirect
 	k8s.io/apimachinery v0.34.4 // indirect
-	k8s.io/apiserver v0.34.4 // indirect
 	k8s.io/client-go v0.34.4 // indirect
 	k8s.io/cloud-provider v0.34.4 // indirect
 	k8s.io/cluster-bootstrap v0.0.0 // indirect
