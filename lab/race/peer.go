@@ -101,6 +101,11 @@ func (r *runner) count(ctx context.Context) (c probe.Count, err error) {
 	return c, err
 }
 
+// begin lets a peer that was started with --wait create mappers.
+func (r *runner) begin(ctx context.Context) error {
+	return r.ask(ctx, http.MethodPost, "/start", &probe.Count{})
+}
+
 // freeze ends the creation of mappers.
 func (r *runner) freeze(ctx context.Context) error {
 	return r.ask(ctx, http.MethodPost, "/freeze", &probe.Count{})

@@ -53,8 +53,8 @@ func TestShortStorm(t *testing.T) {
 	show(t, results)
 	for _, r := range results {
 		v := r.Verdict
-		if r.Rounds != 3 || v.Mappers < 3*15 || v.Stuck+v.Stale+v.Right != v.Mappers {
-			t.Errorf("%s: %d rounds, %+v: want 3 rounds with 15 mappers at least, each counted once", r.Peer.Name, r.Rounds, v)
+		if r.Rounds != 3 || v.Mappers < 3*20 || v.Stuck+v.Stale+v.Right != v.Mappers {
+			t.Errorf("%s: %d rounds, %+v: want 3 rounds with 20 mappers at least, each counted once", r.Peer.Name, r.Rounds, v)
 		}
 		if r.Peer == Ours() && r.Wrong() > 0 {
 			t.Errorf("ours: %d stuck, %d stale: %s%s", v.Stuck, v.Stale, v.SampleError, v.SampleStale)

@@ -15,17 +15,18 @@ const StormMode = "storm"
 
 // StormOptions are the options of Storm. The zero value works.
 type StormOptions struct {
-	Peers  []Peer        // default: all
-	Rounds int           // default 30
-	Rate   float64       // mappers that each peer creates per second; default 60
-	Early  int           // mappers of each peer at which the CRD changes; default 15
-	Settle time.Duration // from convergence to the verdict; default 5 s
-	Log    io.Writer     // progress; default none
+	Peers   []Peer        // default: all
+	Rounds  int           // default 30
+	Mappers int           // that each peer creates per round at most; default 100
+	Rate    float64       // mappers that each peer creates per second; default 60
+	Early   int           // mappers of each peer at which the CRD changes; default 20
+	Settle  time.Duration // from convergence to the verdict; default 5 s
+	Log     io.Writer     // progress; default none
 }
 
 func (o *StormOptions) validate() error {
-	if o.Rounds < 0 || o.Rate < 0 || o.Early < 0 || o.Settle < 0 {
-		return errors.New("race: storm: Rounds, Rate, Early and Settle must not be negative")
+	if o.Rounds < 0 || o.Mappers < 0 || o.Rate < 0 || o.Early < 0 || o.Settle < 0 {
+		return errors.New("race: storm: Rounds, Mappers, Rate, Early and Settle must not be negative")
 	}
 	if o.Peers == nil {
 		o.Peers = Peers()
@@ -33,11 +34,17 @@ func (o *StormOptions) validate() error {
 	if o.Rounds == 0 {
 		o.Rounds = 30
 	}
+	if o.Mappers == 0 {
+		o.Mappers = 100
+	}
 	if o.Rate == 0 {
 		o.Rate = 60
 	}
 	if o.Early == 0 {
-		o.Early = 15
+		o.Early = 20
+	}
+	if o.Early > o.Mappers {
+		return fmt.Errorf("race: storm: Early is %d: there are %d mappers", o.Early, o.Mappers)
 	}
 	if o.Settle == 0 {
 		o.Settle = 5 * time.Second
@@ -48,9 +55,9 @@ func (o *StormOptions) validate() error {
 	return nil
 }
 
-// Storm plays the race as life does, Rounds times, all peers side by side. In each round every peer creates mappers at a rate; once
-// all have some, the CRD changes; as soon as every API server serves the new form, the creation ends, and after Settle the verdict
-// is taken. The API servers take turns in serving the peers; the change always goes to the first.
+// Storm plays the race as life does, Rounds times, all peers side by side. In each round the peers
+// begin together to create mappers at a rate; once all have some, the CRD changes; as soon as every API server serves the new form, the
+// creation ends, and after Settle the verdict is taken. On an idle machine that comes to about 40 mappers per peer and round. The API servers take turns in serving the peers; the change always goes to the first.
 //
 // The results are in the order of the peers. The CRD is created where it is absent, and is in its new form afterwards. There must be
 // no other CRD in its group.
@@ -127,17 +134,22 @@ func (r *stormRound) run(ctx context.Context, results []Result) (err error) {
 	return nil
 }
 
+// startAll starts the peers, one after another, and then has them begin together.
 func (r *stormRound) startAll(ctx context.Context) error {
 	servers := r.subject.cluster.Servers()
 	cfg := servers[r.number%len(servers)].Config()
 	for _, peer := range r.options.Peers {
-		// The maximum is far above what a round comes to, for the day when the CRD never converges.
 		runner, err := start(ctx, r.subject.cluster, peer, r.programs[peer.Name], cfg,
-			fmt.Sprintf("--rate=%g", r.options.Rate), "--max=200", "--interval=500ms")
+			"--wait", fmt.Sprintf("--rate=%g", r.options.Rate), fmt.Sprintf("--max=%d", r.options.Mappers), "--interval=500ms")
 		if err != nil {
 			return err
 		}
 		r.runners = append(r.runners, runner)
+	}
+	for _, runner := range r.runners {
+		if err := runner.begin(ctx); err != nil {
+			return err
+		}
 	}
 	return nil
 }

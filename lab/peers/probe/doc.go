@@ -16,6 +16,7 @@
 //   - GET /readyz answers 200 while the API server answers. A controller whose mapper is stuck is still ready: that is
 //     why such a controller goes unnoticed, and why readiness does not ask the mappers.
 //   - GET /mappers answers with a [Count].
+//   - POST /start lets a probe with --wait begin to create at its rate, so that several can be made to begin together.
 //   - POST /freeze stops creating mappers, and answers with a [Count].
 //   - GET /verdict?served=v1beta1 lets each mapper do one last lookup and list, and answers with a [Verdict]. Served names
 //     the versions that the API server serves, separated by commas or repeated; an entry such as example.com/v1 speaks

@@ -20,6 +20,7 @@ type options struct {
 	mappers     int
 	rate        float64
 	max         int
+	wait        bool
 	interval    time.Duration
 }
 
@@ -38,6 +39,7 @@ func parseOptions(name string, args []string, out io.Writer) (options, error) {
 	fs.IntVar(&o.mappers, "mappers", 0, "`number` of mappers to create at the start")
 	fs.Float64Var(&o.rate, "rate", 0, "mappers to create per second after that")
 	fs.IntVar(&o.max, "max", 0, "`number` of mappers at which to stop creating; 0: no limit")
+	fs.BoolVar(&o.wait, "wait", false, "create at --rate only after POST /start")
 	fs.DurationVar(&o.interval, "interval", 200*time.Millisecond, "`pause` between two lookups of a mapper")
 	if err := fs.Parse(args); err != nil {
 		return options{}, err

@@ -69,7 +69,8 @@ func run(ctx context.Context, name string, o options, newMapper NewMapper) error
 		return fmt.Errorf("kubeconfig %s: %w", o.kubeconfig, err)
 	}
 	counter := &counter{next: plain.Transport}
-	p := &program{name: name, cfg: cfg, options: o, newMapper: newMapper, plain: plain, counter: counter, frozen: make(chan struct{})}
+	p := &program{name: name, cfg: cfg, options: o, newMapper: newMapper, plain: plain, counter: counter,
+		started: make(chan struct{}), frozen: make(chan struct{})}
 
 	listener, err := net.Listen("tcp", o.listen)
 	if err != nil {
@@ -105,8 +106,9 @@ type program struct {
 	plain     *http.Client // does not count: for /readyz
 	counter   *counter
 
-	freeze sync.Once
-	frozen chan struct{}
+	// Each is closed once, by a request: started, where --wait is set, lets the creation at a rate begin; frozen ends it.
+	started, frozen chan struct{}
+	start, freeze   sync.Once
 
 	mu       sync.Mutex
 	subjects []*subject
@@ -129,6 +131,14 @@ func (p *program) createMappers(ctx context.Context) error {
 }
 
 func (p *program) createAtRate(ctx context.Context) error {
+	if p.options.wait {
+		select {
+		case <-p.started:
+		case <-p.frozen:
+		case <-ctx.Done():
+			return nil
+		}
+	}
 	ticker := time.NewTicker(time.Duration(float64(time.Second) / p.options.rate))
 	defer ticker.Stop()
 	for p.options.max == 0 || len(p.all()) < p.options.max {

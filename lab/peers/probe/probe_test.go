@@ -207,7 +207,7 @@ func TestStuckIsStillReady(t *testing.T) {
 	}
 }
 
-func TestRateStopsAtMaxAndAtFreeze(t *testing.T) {
+func TestRateWaitsForStartAndStopsAtMaxAndAtFreeze(t *testing.T) {
 	api := serveV1(t)
 	newMapper := func(cfg *rest.Config, hc *http.Client) (meta.RESTMapper, *http.Client, error) {
 		return mapping{versions: []string{"v1"}}, hc, nil
@@ -217,7 +217,11 @@ func TestRateStopsAtMaxAndAtFreeze(t *testing.T) {
 		n := count(t, bounded).Mappers
 		return fmt.Sprint(n), n == 3
 	})
-	endless := start(t, api.URL, newMapper, "--rate", "500")
+	endless := start(t, api.URL, newMapper, "--rate", "500", "--wait")
+	if n := count(t, endless).Mappers; n != 0 {
+		t.Errorf("%d mappers before /start with --wait, want none", n)
+	}
+	ask(t, "POST", endless+"/start")
 	await(t, "5 mappers", func() (string, bool) {
 		n := count(t, endless).Mappers
 		return fmt.Sprint(n), n >= 5

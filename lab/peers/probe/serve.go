@@ -15,6 +15,7 @@ func (p *program) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /readyz", p.serveReadyz)
 	mux.HandleFunc("GET /mappers", p.serveMappers)
+	mux.HandleFunc("POST /start", p.serveStart)
 	mux.HandleFunc("POST /freeze", p.serveFreeze)
 	mux.HandleFunc("GET /verdict", p.serveVerdict)
 	return mux
@@ -64,6 +65,11 @@ func (p *program) count() (c Count) {
 		}
 	}
 	return c
+}
+
+func (p *program) serveStart(w http.ResponseWriter, r *http.Request) {
+	p.start.Do(func() { close(p.started) })
+	p.serveMappers(w, r)
 }
 
 func (p *program) serveFreeze(w http.ResponseWriter, r *http.Request) {
