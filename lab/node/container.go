@@ -58,7 +58,8 @@ type container struct {
 	spec   *corev1.Container
 	policy corev1.RestartPolicy
 
-	stopping chan struct{} // closed by the first stop
+	stopping  chan struct{} // closed by the first stop
+	confirmed bool          // the API server has said that the Pod is wanted; only run uses it
 
 	mu      sync.Mutex
 	stopped bool
@@ -144,7 +145,7 @@ func (c *container) run(ctx context.Context) {
 			again = false // nothing ran
 			c.refuse(err)
 		case p == nil:
-			return // stopped
+			return // no longer wanted
 		default:
 			end := c.watch(ctx, p)
 			if !restarts(c.policy, end.ExitCode) {

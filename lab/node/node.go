@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/informers"
@@ -20,6 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/klog/v2"
 )
 
 // Options describe a node agent. The zero value works.
@@ -94,7 +96,8 @@ func Start(ctx context.Context, cfg *rest.Config, o Options) (*Node, error) {
 	if n.spawner, err = newSpawner(); err != nil {
 		return nil, errors.Join(fmt.Errorf("node %s: %w", o.Name, err), n.removeDir())
 	}
-	ctx, n.end = context.WithCancel(ctx)
+	// client-go says its piece to the same log; one that is full of watch errors while an API server is down helps nobody on standard error.
+	ctx, n.end = context.WithCancel(klog.NewContext(ctx, funcr.New(func(_, line string) { n.logf("client: %s", line) }, funcr.Options{})))
 	if err = n.start(ctx); err != nil {
 		err = fmt.Errorf("node %s: %w", o.Name, err)
 		n.end()
@@ -152,7 +155,7 @@ func (n *Node) start(ctx context.Context) error {
 		return err
 	}
 	n.startBinding(ctx)
-	factory.Start(ctx.Done())
+	factory.StartWithContext(ctx)
 	n.work.Go(func() {
 		<-ctx.Done()
 		factory.Shutdown()

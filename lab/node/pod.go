@@ -163,6 +163,18 @@ func (w *pod) look() (views []view, running bool) {
 	return views, running
 }
 
+// confirm asks the API server whether a Pod is still to be run, before its first process. A deletion that began before the Pod was bound removes it
+// without waiting for a node, even when the binding came first after all; the watch says so too late.
+func (w *pod) confirm(ctx context.Context) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	p, err := w.node.client.CoreV1().Pods(w.id.namespace).Get(ctx, w.id.name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	return err == nil && p.UID == w.id.uid && p.DeletionTimestamp == nil, err
+}
+
 // report writes the status; false: to be tried again.
 func (w *pod) report(ctx context.Context, p *corev1.Pod, status corev1.PodStatus) bool {
 	// The UID makes the API server refuse the write for a later Pod of the same name.
@@ -208,7 +220,7 @@ func finished(phase corev1.PodPhase) bool {
 // deletionGrace is the time that the API server grants the Pod's processes.
 func deletionGrace(p *corev1.Pod) time.Duration {
 	if p.DeletionGracePeriodSeconds == nil {
-		return goneGrace
+		return 0
 	}
 	return time.Duration(*p.DeletionGracePeriodSeconds) * time.Second
 }

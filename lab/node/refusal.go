@@ -8,8 +8,9 @@ import (
 
 // Reasons for which a container waits without a process.
 const (
-	reasonCommand = "CommandNotFound"            // in the place of a kubelet's ErrImagePull
-	reasonConfig  = "CreateContainerConfigError" // a kubelet's own word
+	reasonCommand     = "CommandNotFound"            // in the place of a kubelet's ErrImagePull
+	reasonUnconfirmed = "PodNotConfirmed"            // the API server could not be asked
+	reasonConfig      = "CreateContainerConfigError" // a kubelet's own word
 )
 
 // refusal is an error that a container's status shows by its reason.

@@ -61,7 +61,7 @@ func (n *Node) keepAlive(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
-			leases.Stop()
+			// Not leases.Stop, which deletes the lease, and takes 10 s when the API server is gone: a machine without power does not do that either.
 			return
 		case <-tick.C:
 		}

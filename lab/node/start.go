@@ -14,10 +14,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// start starts the container's process and reports it running. It returns nil and no error when the container was stopped before that.
+// start starts the container's process and reports it running. It returns nil and no error when the container is no longer wanted.
 func (c *container) start(ctx context.Context) (*process, error) {
 	if err := unsupported(c.source, c.spec); err != nil {
 		return nil, err
+	}
+	if !c.confirmed {
+		wanted, err := c.pod.confirm(ctx)
+		if err != nil {
+			return nil, refuse(reasonUnconfirmed, "asking whether the Pod is still wanted: %v", err)
+		}
+		if !wanted {
+			return nil, nil
+		}
+		c.confirmed = true
 	}
 	if err := os.MkdirAll(c.pod.node.podDir(c.pod.id), 0o755); err != nil {
 		return nil, refuse(reasonConfig, "the pod's folder: %v", err)

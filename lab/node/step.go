@@ -21,14 +21,12 @@ type next struct {
 	forget   bool // end the worker
 }
 
-// goneGrace is what processes get whose Pod was removed by force.
-const goneGrace = time.Second
-
 // step decides. The invariant: it finalises, or forgets, only when nothing runs.
 func step(o observed) next {
 	switch {
 	case o.gone:
-		return next{stop: o.running, grace: goneGrace, forget: !o.running}
+		// The Pod was removed by force. Somebody may already take "gone" for "ended": no grace.
+		return next{stop: o.running, forget: !o.running}
 	case o.deleting && o.running:
 		return next{stop: true, grace: o.grace, report: !o.reported}
 	case o.deleting:

@@ -23,6 +23,7 @@ func TestStep(t *testing.T) {
 			{"never forgotten while something runs", !got.forget || !o.running},
 			{"stopped when it is to end and runs", got.stop == (o.running && (o.deleting || o.gone))},
 			{"stopped with the grace that the API server granted", !got.stop || o.gone || got.grace == o.grace},
+			{"killed at once when gone", !got.stop || !o.gone || got.grace == 0},
 			{"finalised when deleted and nothing runs", got.finalise == (o.deleting && !o.running && !o.gone && !o.finalised)},
 			{"finalised with its last status reported", !got.finalise || o.reported || got.report},
 			{"nothing is written for a Pod that is gone", !o.gone || !got.report && !got.finalise},
