@@ -190,6 +190,9 @@ func (c *container) refuse(err error) {
 	if r, ok := err.(*refusal); ok {
 		reason, message = r.reason, r.message
 	}
+	if v := c.look(); v.reason == reason && v.message == message {
+		return // said before
+	}
 	c.set(func(v *view) { v.reason, v.message = reason, message })
 	c.pod.node.events.Event(c.source, corev1.EventTypeWarning, reason, message)
 	c.pod.node.logf("pod %s: container %s: %s: %s", c.pod.id, c.spec.Name, reason, message)
