@@ -68,15 +68,24 @@ func newChangeover(config *rest.Config, o Options, readOnly bool) (*changeover, 
 	}
 	c := &changeover{Options: o, readOnly: readOnly, live: map[string]*crd.Definition{}, result: &Result{
 		Phases: []PhaseResult{}, CRDs: []plan.Change{}, Controllers: []*quiesce.Controller{}}}
-	if c.clients, err = newClients(config, httpClient); err != nil {
+	if c.clients, err = newClients(config, httpClient, warnings(c.Progress)); err != nil {
 		return nil, fmt.Errorf("upgrade: %w", err)
 	}
 	return c, nil
 }
 
-func newClients(config *rest.Config, h *http.Client) (clients, error) {
+// warnings passes on what the API server says about CRDs; what it says about lists of objects in deprecated versions is
+// no news to whoever changes these versions.
+type warnings func(string)
+
+func (w warnings) HandleWarningHeader(_ int, _ string, text string) { w("the API server warns: " + text) }
+
+func newClients(config *rest.Config, h *http.Client, crdWarnings rest.WarningHandler) (clients, error) {
 	c := clients{config: config}
-	dynamicClient, err := dynamic.NewForConfigAndClient(config, h)
+	config.WarningHandler = rest.NoWarnings{}
+	loud := rest.CopyConfig(config)
+	loud.WarningHandler = crdWarnings
+	dynamicClient, err := dynamic.NewForConfigAndClient(loud, h)
 	if err != nil {
 		return c, err
 	}

@@ -74,6 +74,9 @@ func (c *changeover) leave() []string {
 		}
 	}
 	held := c.fleet.Held()
+	if len(held) == 0 && c.applying {
+		where = append(where, "the CRDs are changed and the controllers started: run the same command again to have the rest done and verified")
+	}
 	if len(held) == 0 {
 		return where
 	}

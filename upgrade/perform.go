@@ -81,7 +81,7 @@ func (c *changeover) converge(ctx context.Context) (string, error) {
 		report, err = discovery.Await(ctx, servers.Endpoints, wants, discovery.AwaitOptions{Interval: c.Interval, OnProgress: c.tellRounds()})
 		return err
 	}
-	if c.fleet != nil && c.changesAnything() {
+	if c.fleet != nil {
 		err = c.fleet.Guard(ctx, await)
 	} else {
 		err = await(ctx)
@@ -112,10 +112,8 @@ func (c *changeover) resume(ctx context.Context) (string, error) {
 	defer cancel()
 	held := len(c.fleet.Held())
 	if held > 0 {
-		if c.changesAnything() {
-			if err := c.fleet.StillDown(ctx); err != nil {
-				return "", err
-			}
+		if err := c.fleet.StillDown(ctx); err != nil {
+			return "", err
 		}
 		c.resumed = true
 		if err := c.fleet.Start(writing); err != nil {

@@ -81,6 +81,7 @@ type Fleet struct {
 
 	apps     appsclient.AppsV1Interface
 	core     coreclient.CoreV1Interface
+	stopped  bool // Stop was called
 	manager  string
 	interval time.Duration
 	progress func(string)

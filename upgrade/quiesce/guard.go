@@ -28,9 +28,15 @@ func (e *ScaledUpError) Hints() []string {
 	return []string{"pause what keeps the Deployment running (a GitOps controller, an autoscaler, a colleague), then run the same command again"}
 }
 
-// StillDown reads every controller once and returns a *ScaledUpError for the first that was scaled up.
+// StillDown reads the controllers that have to be down once and returns a *ScaledUpError for the first that was scaled up.
+// After Stop that is all of them, also those that were at zero before; without it, those that an earlier run left
+// stopped.
 func (f *Fleet) StillDown(ctx context.Context) error {
-	for _, c := range f.Controllers {
+	down := f.Held()
+	if f.stopped {
+		down = f.Controllers
+	}
+	for _, c := range down {
 		if _, err := f.stillDown(ctx, c); err != nil {
 			return err
 		}

@@ -64,7 +64,7 @@ func (e *NotReadyError) Unwrap() error { return e.Err }
 
 // Hints says what to do about it.
 func (e *NotReadyError) Hints() []string {
-	return []string{"the CRDs are changed and the controllers started; see their Pods' logs, then run the same command again to have the result verified"}
+	return []string{"see the logs of their Pods"}
 }
 
 // AwaitReady waits until every controller has all its replicas available. A *NotReadyError when ctx ends first.

@@ -20,6 +20,7 @@ const attempts = 20
 
 // Stop scales every controller to zero and returns when all are written; AwaitGone waits for the Pods.
 func (f *Fleet) Stop(ctx context.Context) error {
+	f.stopped = true
 	for _, c := range f.Controllers {
 		err := f.rewrite(ctx, c, func(d *appsv1.Deployment) (*write, error) {
 			w := decideStop(d)

@@ -57,7 +57,7 @@ func (e *FailedError) Error() string {
 
 // Hints says what to do about it.
 func (e *FailedError) Hints() []string {
-	return []string{"the CRDs are changed and the controllers run; mend what is named above and run the same command again to have it verified"}
+	return []string{"mend what is named above; later runs cannot see again what was lost in this one"}
 }
 
 // Failed says whether anything in the report is a failure.
