@@ -119,7 +119,7 @@ func (r *runner) verdict(ctx context.Context, served []string) (v probe.Verdict,
 
 // ask sends a request to the peer and decodes its answer.
 func (r *runner) ask(ctx context.Context, method, path string, answer any) error {
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, method, "http://"+r.address+path, nil)
 	if err != nil {

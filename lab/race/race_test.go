@@ -8,10 +8,16 @@ import (
 	"github.com/changeover-dev/changeover/lab"
 )
 
-// TestScript is the project's reason: the stock mapper of the report sticks every time, with the report's error, and ours, beside it and
-// against the same change of the same CRD, never does.
-func TestScript(t *testing.T) {
+// TestRace is the project's reason, on one control plane: the race of the report, by a script and as a storm.
+func TestRace(t *testing.T) {
 	c := lab.ForTest(t, lab.Options{NoControllerManager: true})
+	t.Run("script", func(t *testing.T) { testScript(t, c) })
+	t.Run("storm", func(t *testing.T) { testShortStorm(t, c) })
+}
+
+// testScript: the stock mapper of the report sticks every time, with the report's error, and ours, beside it and against the same
+// change of the same CRD, never does.
+func testScript(t *testing.T, c *lab.Cluster) {
 	results, err := Script(t.Context(), c, ScriptOptions{Log: t.Output()})
 	if err != nil {
 		t.Fatal(err)
@@ -43,9 +49,8 @@ func TestScript(t *testing.T) {
 	}
 }
 
-// TestShortStorm is too short to catch the stock mappers for sure; it is about ours.
-func TestShortStorm(t *testing.T) {
-	c := lab.ForTest(t, lab.Options{NoControllerManager: true})
+// testShortStorm is too short to catch the stock mappers for sure; it is about ours.
+func testShortStorm(t *testing.T, c *lab.Cluster) {
 	results, err := Storm(t.Context(), c, StormOptions{Rounds: 3, Log: t.Output()})
 	if err != nil {
 		t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/changeover-dev/changeover/lab"
@@ -82,13 +83,19 @@ func Storm(ctx context.Context, c *lab.Cluster, o StormOptions) ([]Result, error
 		if err := r.run(ctx, results); err != nil {
 			return nil, fmt.Errorf("round %d: %w", round+1, err)
 		}
-		fmt.Fprintf(o.Log, "storm: round %d of %d:", round+1, o.Rounds)
-		for _, r := range results {
-			fmt.Fprintf(o.Log, " %s %d+%d/%d", r.Peer.Name, r.Verdict.Stuck, r.Verdict.Stale, r.Verdict.Mappers)
-		}
-		fmt.Fprintln(o.Log)
+		fmt.Fprintf(o.Log, "storm: round %d of %d: so far %s\n", round+1, o.Rounds, summary(results))
 	}
 	return results, nil
+}
+
+// summary is a line for people who wait.
+func summary(results []Result) string {
+	var parts []string
+	for _, r := range results {
+		v := r.Verdict
+		parts = append(parts, fmt.Sprintf("%s %d stuck, %d stale of %d", r.Peer.Name, v.Stuck, v.Stale, v.Mappers))
+	}
+	return strings.Join(parts, "; ")
 }
 
 type stormRound struct {

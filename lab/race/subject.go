@@ -62,12 +62,10 @@ func dockerMachines(ctx context.Context, release string) (*apiextensionsv1.Custo
 }
 
 // reset brings the CRD to its old form and waits until every API server serves that.
-func (s *subject) reset(ctx context.Context) error { return s.change(ctx, s.old, nil) }
+func (s *subject) reset(ctx context.Context) error { return s.change(ctx, s.old) }
 
-// upgrade brings the CRD to its new form and waits until every API server serves that.
-func (s *subject) upgrade(ctx context.Context) error {
-	return s.change(ctx, s.new, []string{gone})
-}
+// upgrade brings the CRD to its new form and waits until every API server serves that, and nothing else.
+func (s *subject) upgrade(ctx context.Context) error { return s.change(ctx, s.new, gone) }
 
 // served names the versions that the new form serves.
 func (s *subject) served() []string { return servedVersions(s.new) }
@@ -82,11 +80,11 @@ func servedVersions(crd *apiextensionsv1.CustomResourceDefinition) []string {
 	return served
 }
 
-func (s *subject) change(ctx context.Context, to *apiextensionsv1.CustomResourceDefinition, gone []string) error {
+func (s *subject) change(ctx context.Context, to *apiextensionsv1.CustomResourceDefinition, removed ...string) error {
 	if err := s.apply(ctx, to); err != nil {
 		return fmt.Errorf("crd %s: %w", to.Name, err)
 	}
-	return s.converged(ctx, to, gone)
+	return s.converged(ctx, to, removed)
 }
 
 // apply creates the CRD or gives it to's spec. The retry is for the API server's own controllers, which write its status.
@@ -106,8 +104,8 @@ func (s *subject) apply(ctx context.Context, to *apiextensionsv1.CustomResourceD
 	})
 }
 
-// converged waits until every API server serves exactly what crd says.
-func (s *subject) converged(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, gone []string) error {
+// converged waits until every API server serves exactly what crd says, and answers that the removed versions do not exist.
+func (s *subject) converged(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, removed []string) error {
 	var endpoints []discovery.Endpoint
 	for i, server := range s.cluster.Servers() {
 		endpoints = append(endpoints, discovery.Endpoint{Name: fmt.Sprintf("api server %d", i), Config: server.Config()})
@@ -116,7 +114,7 @@ func (s *subject) converged(ctx context.Context, crd *apiextensionsv1.CustomReso
 	for _, version := range servedVersions(crd) {
 		want.Served[version] = []string{resource}
 	}
-	for _, version := range gone {
+	for _, version := range removed {
 		want.Gone[version] = []string{resource}
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)

@@ -16,8 +16,8 @@ import (
 )
 
 // judgeTimeout bounds the last lookups of a mapper. A RESTMapper takes no context, so a lookup that hangs cannot be ended,
-// only given up.
-const judgeTimeout = 5 * time.Second
+// only given up. It is long, because a slow API server must not make a mapper look stuck.
+const judgeTimeout = 30 * time.Second
 
 // subject is one mapper and the client that lists through what it answers.
 type subject struct {
