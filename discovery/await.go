@@ -28,8 +28,11 @@ type AwaitOptions struct {
 	Rounds int
 	// SharedRounds replaces Rounds where an endpoint is Shared; 10 when zero.
 	SharedRounds int
-	// Timeout of each single request; 10 s when zero.
+	// Timeout of each single request for discovery; 10 s when zero.
 	Timeout time.Duration
+	// ListTimeout of each list request; 35 s when zero. It is longer than the 30 s that an API server waits for a conversion
+	// webhook: until then, a list says nothing.
+	ListTimeout time.Duration
 	// Parallel is the number of requests at a time at each endpoint; 8 when zero.
 	Parallel int
 	// OnProgress is called after each round, from Await's own goroutine.
@@ -38,7 +41,7 @@ type AwaitOptions struct {
 
 func (o AwaitOptions) validate() error {
 	switch {
-	case o.Interval < 0 || o.Timeout < 0:
+	case o.Interval < 0 || o.Timeout < 0 || o.ListTimeout < 0:
 		return errors.New("await options: a duration is negative")
 	case o.Rounds < 0 || o.SharedRounds < 0:
 		return errors.New("await options: a number of rounds is negative")
@@ -57,6 +60,9 @@ func (o AwaitOptions) withDefaults() AwaitOptions {
 	}
 	if o.SharedRounds == 0 {
 		o.SharedRounds = 10
+	}
+	if o.ListTimeout == 0 {
+		o.ListTimeout = 35 * time.Second
 	}
 	if o.Parallel == 0 {
 		o.Parallel = 8

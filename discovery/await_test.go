@@ -85,6 +85,25 @@ func TestAwait(t *testing.T) {
 	})
 }
 
+// An API server speaks for itself, not for its peers. A client asks for both, which is what a client of all of them needs.
+func TestAwaitAsksForNoPeer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScript(t)
+		s.serve(true, widgets("v1"))
+		var asked []string
+		r := aggregatedReply(widgets("v1"))
+		r.before = func(req *http.Request) { asked = append(asked, req.Header.Get("Accept")) }
+		s.set("aggregated /apis", r)
+		if _, _, err := await(t, time.Minute, endpointsOf(s), wanted); err != nil {
+			t.Fatal(err)
+		}
+		fetch(t, s.client(Options{}), nil)
+		if len(asked) != 3 || !strings.Contains(asked[0], "v=v2;as=APIGroupDiscoveryList;profile=nopeer,") || strings.Contains(asked[2], "profile") {
+			t.Errorf("asked for %q", asked)
+		}
+	})
+}
+
 // Each form by itself can lag behind the others, and each is waited for and named.
 func TestAwaitEachForm(t *testing.T) {
 	old, now := widgets("v1", "v1alpha4"), widgets("v1")
@@ -101,6 +120,7 @@ func TestAwaitEachForm(t *testing.T) {
 		"gone":       {"/apis/example.com/v1", reply{status: 404, contentType: textType}, Legacy},
 		"not yet":    {"/apis/example.com/v1/widgets", reply{status: 404, contentType: textType, body: "404 page not found\n"}, ListRequest},
 		"resource":   {"/apis/example.com/v1", serves{group: "example.com", plurals: map[string][]string{"v1": {"others"}}}.version("v1"), Legacy},
+		"extra":      {"aggregated /apis", aggregatedReply(serves{group: "example.com", versions: []string{"v1"}, plurals: map[string][]string{"v1": {"widgets", "others"}}}), AggregatedV2},
 		"stale":      {"aggregated /apis", aggregatedReply(serves{group: "example.com", versions: []string{"v1"}, plurals: now.plurals, stale: map[string]bool{"v1": true}}), AggregatedV2},
 		"group gone": {"aggregated /apis", aggregatedReply(gadgets("v1")), AggregatedV2},
 		"broken":     {"aggregated /apis", reply{status: 500, contentType: textType, body: "oh"}, AggregatedV2},
@@ -161,9 +181,16 @@ func TestAwaitDeadConversionWebhook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScript(t)
 		s.serve(true, widgets("v1"))
-		s.set("/apis/example.com/v1/widgets", statusReply(500, "conversion webhook for example.com/v1, Kind=Widget failed"))
+		r := statusReply(500, "conversion webhook for example.com/v1, Kind=Widget failed")
+		s.set("/apis/example.com/v1/widgets", r)
 		if _, _, err := await(t, time.Minute, endpointsOf(s), wanted); err != nil {
 			t.Error(err)
+		}
+		// One that is not refused but not answered either holds the list for as long as the API server waits for it.
+		r.before = func(*http.Request) { time.Sleep(30 * time.Second) }
+		s.set("/apis/example.com/v1/widgets", r)
+		if r, _, err := await(t, 2*time.Minute, endpointsOf(s), wanted); err != nil || r.Rounds != 2 {
+			t.Errorf("report %+v, %v", r, err)
 		}
 	})
 }

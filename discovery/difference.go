@@ -219,7 +219,7 @@ func (e *PermissionError) Error() string {
 	}
 	s := fmt.Sprintf("cannot tell whether %s serves what is wanted: not allowed to %s %s: %s", r.Endpoint, r.Verb, what, r.Message)
 	if more := len(e.Refusals) - 1; more > 0 {
-		s += fmt.Sprintf(" (and %d more refusals)", more)
+		s += fmt.Sprintf(" (and %d more)", more)
 	}
 	return s
 }

@@ -15,8 +15,8 @@ import (
 type observer struct {
 	endpoint Endpoint
 	options  AwaitOptions
-	// aggregated and legacy ask the same API server through the same connections.
-	aggregated, legacy *Client
+	// aggregated, legacy and lists ask the same API server through the same connections.
+	aggregated, legacy, lists *Client
 	// doc is the aggregated document as last seen, to be revalidated.
 	doc document
 }
@@ -52,8 +52,10 @@ func (ob *observer) connect() error {
 	}
 	legacy := *c
 	legacy.accept = legacyAccept
+	lists := legacy
+	lists.timeout = ob.options.ListTimeout
 	ob.close()
-	ob.aggregated, ob.legacy = c, &legacy
+	ob.aggregated, ob.legacy, ob.lists = c, &legacy, &lists
 	return nil
 }
 
@@ -206,7 +208,7 @@ func (ob *observer) listCheck(group, version, resource string, served bool) chec
 	}
 	query := url.Values{"limit": {"1"}}.Encode()
 	return func(ctx context.Context) []Difference {
-		a, err := ob.legacy.get(ctx, at.Path+"?"+query, legacyAccept, "")
+		a, err := ob.lists.get(ctx, at.Path+"?"+query, legacyAccept, "")
 		if err != nil {
 			return at.unknown(listWanted(served), err)
 		}
