@@ -1,0 +1,98 @@
+package facts
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"path"
+	"slices"
+	"testing"
+)
+
+// managedFieldsOfGoneVersion pins what a write does to the ownership of an object, one of whose managedFields entries stands at a version that
+// its CRD has no longer (design U9, k/k#111937).
+func managedFieldsOfGoneVersion(t *testing.T, p *plane) {
+	const group = "managed.facts.example.com"
+	p.widgetsAt(t, group, "v1beta1* v1")
+	at := func(name string) string { return widgets(group, "v1") + "/" + name }
+	names := []string{"unserved", "patched", "applied", "repaired", "untouched"}
+	for _, name := range names {
+		p.first().must(t, apply("owner", widgets(group, "v1beta1")+"/"+name, widget(group, "v1beta1", name, `"color":"red"`)))
+	}
+	p.flip(t, group, "v1beta1 v1*", "v1")
+	for _, name := range names {
+		p.first().must(t, mergePatch(at(name), "{}"))
+		p.wantStored(t, group, name, "v1")
+	}
+	p.trim(t, group, "v1")
+	writer := func(name string) request {
+		return mergePatch(at(name)+"?fieldManager=writer", `{"spec":{"size":"big"}}`)
+	}
+
+	t.Run("while the version is there, served or not, a write keeps the entry and records its own", func(t *testing.T) {
+		p.changeVersions(t, group, "v1beta1- v1*")
+		o := p.first().must(t, writer("unserved"))
+		wantManagers(t, o, "owner v1beta1", "writer v1")
+	})
+
+	p.changeVersions(t, group, "v1*")
+	t.Run("a read shows the entry of the version that is gone", func(t *testing.T) {
+		wantManagers(t, p.first().must(t, request{Path: at("untouched")}), "owner v1beta1")
+	})
+	t.Run("an empty patch is no write", func(t *testing.T) {
+		before := p.first().must(t, request{Path: at("untouched")})
+		after := p.first().must(t, mergePatch(at("untouched"), "{}"))
+		if before.Metadata.ResourceVersion != after.Metadata.ResourceVersion {
+			t.Errorf("managedFields %v before, %v after", managers(before), managers(after))
+		}
+	})
+	t.Run("a write: see the table", func(t *testing.T) {
+		o := p.first().must(t, writer("patched"))
+		if o.Spec["size"] != "big" || o.Spec["color"] != "red" {
+			t.Errorf("spec %v", o.Spec)
+		}
+		wantManagers(t, o, p.release.afterWrite...)
+	})
+	t.Run("the owner's apply at the new version: see the table", func(t *testing.T) {
+		a := p.first().send(t, apply("owner", at("applied"), widget(group, "v1", "applied", `"color":"blue"`)))
+		if a.Status != p.release.applyStatus {
+			t.Fatalf("%v; want %d", a, p.release.applyStatus)
+		}
+		if a.Status == http.StatusOK {
+			wantManagers(t, parse(t, a.Body), p.release.afterApply...)
+		} else {
+			wantStatus(t, a, 500, "", "request to convert CR to an invalid group/version: "+group+"/v1beta1")
+		}
+	})
+	t.Run("a patch that brings the entries at the new version repairs them in the same write", func(t *testing.T) {
+		before := p.first().must(t, request{Path: at("repaired")})
+		fields := slices.Clone(before.Metadata.ManagedFields)
+		for i := range fields {
+			fields[i].APIVersion, fields[i].FieldsType = group+"/v1", "FieldsV1"
+		}
+		list, err := json.Marshal(fields)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body := fmt.Sprintf(`{"metadata":{"resourceVersion":"%s","managedFields":%s}}`, before.Metadata.ResourceVersion, list)
+		wantManagers(t, p.first().must(t, mergePatch(at("repaired")+"?fieldManager=changeover", body)), "owner v1")
+		wantManagers(t, p.first().must(t, writer("repaired")), "owner v1", "writer v1")
+	})
+}
+
+// managers lists the entries of managedFields, sorted, as "manager version".
+func managers(o object) []string {
+	list := []string{}
+	for _, f := range o.Metadata.ManagedFields {
+		list = append(list, f.Manager+" "+path.Base(f.APIVersion))
+	}
+	slices.Sort(list)
+	return list
+}
+
+func wantManagers(t testing.TB, o object, want ...string) {
+	t.Helper()
+	if have := managers(o); !slices.Equal(have, want) {
+		t.Errorf("managedFields %q; want %q", have, want)
+	}
+}
