@@ -41,7 +41,7 @@ func (m *Mapper) ask(ctx context.Context, q question) (bool, knowledge, error) {
 		}
 		until, after := m.step(q, asked)
 		if until == nil && after == 0 {
-			return m.conclude(q, asked)
+			return m.conclude(q)
 		}
 		if err := pause(ctx, until, after); err != nil {
 			return false, knowledge{}, err
@@ -131,55 +131,50 @@ func (m *Mapper) targets(q question) (whole bool, groups []string, bulk bool) {
 }
 
 // conclude answers a question by what is known, now that reading more does not help.
-func (m *Mapper) conclude(q question, asked time.Time) (bool, knowledge, error) {
+func (m *Mapper) conclude(q question) (bool, knowledge, error) {
 	idx := m.current.Load()
 	if idx != nil && q.find(idx.tables, true) {
 		return true, knowledge{}, nil
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if err := m.whole.err; err != nil && (idx == nil || !idx.legacy) {
-		return false, knowledge{}, err
+	asOf, err := m.grounds(idx, q)
+	if err == nil && idx == nil {
+		err = errReset
 	}
-	if idx == nil {
-		return false, knowledge{}, errReset
+	if err == nil {
+		err = idx.unknown(q)
 	}
-	asOf := idx.asOf
-	if idx.legacy {
-		for _, name := range m.concerned(idx, q) {
-			r := m.reader(name)
-			if r.err != nil {
-				return false, knowledge{}, r.err
-			}
-			if q.exact && !r.known.IsZero() {
-				asOf = r.known
-			}
-		}
-		if err := m.whole.err; err != nil && !m.whole.failed.Before(asked) {
-			return false, knowledge{}, err
-		}
-	}
-	if err := idx.unknown(q); err != nil {
+	if err != nil {
 		return false, knowledge{}, err
 	}
 	return false, knowledge{tables: idx.tables, asOf: asOf, age: time.Since(asOf)}, nil
 }
 
-// concerned returns the listed groups that a question is about.
-func (m *Mapper) concerned(idx *index, q question) []string {
+// grounds returns when the newest read began that has a say in the question, or its error when it failed. m.mu is held.
+func (m *Mapper) grounds(idx *index, q question) (time.Time, error) {
+	if idx == nil {
+		return time.Time{}, m.whole.err
+	}
+	if !idx.legacy {
+		return idx.asOf, m.whole.err
+	}
 	if q.exact {
 		if _, listed := idx.groups[q.about.Group]; listed {
-			return []string{q.about.Group}
+			r := m.reader(q.about.Group)
+			return r.known, r.err
 		}
-		return nil
+		return idx.asOf, m.whole.err
 	}
-	var names []string
 	for _, g := range idx.order {
-		if concerns(q.about, g.source.Name) {
-			names = append(names, g.source.Name)
+		if !concerns(q.about, g.source.Name) {
+			continue
+		}
+		if err := m.reader(g.source.Name).err; err != nil {
+			return time.Time{}, err
 		}
 	}
-	return names
+	return idx.asOf, m.whole.err
 }
 
 // unknown returns an error when a version that the question is about is listed, but nothing is known of what it serves.
