@@ -26,14 +26,14 @@ spec:
         properties:
           spec:
             type: object
-            required: [mode, size, when, parts, port, on]
+            required: [mode, size, when, parts, port, ready]
             properties:
               mode: {type: string, enum: [Fast, Slow]}
               size: {type: integer, minimum: 3}
               when: {type: string, format: date-time}
               parts: {type: array, minItems: 2, items: {type: object, required: [id], properties: {id: {type: string, maxLength: 2}}}}
               port: {x-kubernetes-int-or-string: true}
-              on: {type: boolean}
+              ready: {type: boolean}
               optional: {type: string}
 `
 	var crd apiextensionsv1.CustomResourceDefinition
@@ -47,7 +47,7 @@ spec:
 	want := map[string]any{
 		"apiVersion": "example.com/v1", "kind": "Widget", "metadata": map[string]any{"name": "one"},
 		"spec": map[string]any{
-			"mode": "Fast", "size": int64(3), "when": "2024-01-01T00:00:00Z", "port": int64(0), "on": false,
+			"mode": "Fast", "size": int64(3), "when": "2024-01-01T00:00:00Z", "port": int64(0), "ready": false,
 			"parts": []any{map[string]any{"id": "sa"}, map[string]any{"id": "sa"}},
 		},
 	}
