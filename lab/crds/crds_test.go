@@ -56,9 +56,9 @@ spec:
   group: example.com
 `
 
-func TestLoad(t *testing.T) {
-	const module, version = "example.com/widgets", "v1.0.0"
-	serveModule(t, module, version, map[string]string{
+// widgets is a module with folders that are right and folders that are wrong.
+func widgets() map[string]string {
+	return map[string]string{
 		"good/b.yaml":                   strings.ReplaceAll(widget, "widgets", "others"),
 		"good/a.yml":                    "# a comment alone\n---" + widget + "---" + strings.ReplaceAll(widget, "widgets", "gadgets"),
 		"good/README.md":                "no YAML",
@@ -69,7 +69,12 @@ func TestLoad(t *testing.T) {
 		"empty/README.md":               "nothing",
 		"badkustom/kustomization.yaml":  "commonLabels: [a list]\n",
 		"badkustom/nested/ignored.yaml": "",
-	})
+	}
+}
+
+func TestLoad(t *testing.T) {
+	const module, version = "example.com/widgets", "v1.0.0"
+	serveModule(t, module, version, widgets())
 
 	t.Run("files", func(t *testing.T) {
 		have, err := crds.Load(t.Context(), crds.Source{
