@@ -66,6 +66,8 @@ func NewClient(cfg *rest.Config, hc *http.Client, o Options) (*Client, error) {
 		if hc, err = rest.HTTPClientFor(cfg); err != nil {
 			return nil, fmt.Errorf("discovery client for %s: %w", cfg.Host, err)
 		}
+		// Options.Timeout alone decides how long a request may take.
+		hc.Timeout = 0
 	}
 	// A copy, because the caller's own requests may follow redirects.
 	own := *hc

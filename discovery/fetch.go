@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"time"
 )
 
@@ -133,26 +134,30 @@ func (d *document) same(prev document) bool {
 	return &d.groups[0] == &prev.groups[0]
 }
 
-// keepLastKnown gives group-versions whose resources could not be read those that prev has. It writes to versions without
-// resources only; those shared with prev have them already if prev does.
+// keepLastKnown gives group-versions whose resources could not be read those that prev has.
 func keepLastKnown(groups []Group, prev *Snapshot) {
 	for i := range groups {
-		before, ok := prev.Group(groups[i].Name)
-		if !ok {
-			continue
+		if before, ok := prev.Group(groups[i].Name); ok {
+			groups[i].keepLastKnown(before)
 		}
-		groups[i].keepLastKnown(before)
 	}
 }
 
+// keepLastKnown replaces g's versions rather than write to them: they may be shared with an older snapshot that lacks what
+// was spliced in since.
 func (g *Group) keepLastKnown(before Group) {
-	for j := range g.Versions {
-		v := &g.Versions[j]
+	cloned := false
+	for j, v := range g.Versions {
 		if v.State == Current || len(v.Resources) > 0 || errors.Is(v.Reason, ErrNotServed) {
 			continue
 		}
-		if known, ok := before.Version(v.Version); ok && len(known.Resources) > 0 {
-			v.Resources = known.Resources
+		known, ok := before.Version(v.Version)
+		if !ok || len(known.Resources) == 0 {
+			continue
 		}
+		if !cloned {
+			g.Versions, cloned = slices.Clone(g.Versions), true
+		}
+		g.Versions[j].Resources = known.Resources
 	}
 }

@@ -67,6 +67,23 @@ func TestSnapshotSplicedIsRevalidated(t *testing.T) {
 	}
 }
 
+// What was spliced in is kept as last known of a version that its document cannot tell, and older snapshots of the same document
+// do not change with it.
+func TestSnapshotSplicedIsLastKnown(t *testing.T) {
+	s := newScript(t)
+	s.serve(true, serves{group: "example.com", versions: []string{"v1"}, stale: map[string]bool{"v1": true}})
+	c := s.client(Options{})
+	first := fetch(t, c, nil)
+	known := Group{Name: "example.com", Preferred: "v1", Versions: []GroupVersion{{Version: "v1", Resources: []Resource{{Name: "widgets"}}}}}
+	second := fetch(t, c, first.With(known))
+	if v := version(t, second, "example.com", "v1"); v.State != Unavailable || len(v.Resources) != 1 {
+		t.Errorf("got %+v", v)
+	}
+	if v := version(t, first, "example.com", "v1"); len(v.Resources) != 0 {
+		t.Errorf("the snapshot before was changed: %+v", v)
+	}
+}
+
 func TestNilSnapshot(t *testing.T) {
 	var s *Snapshot
 	if _, ok := s.Group(""); ok || s.Groups() != nil || !s.AsOf().IsZero() || s.ETag() != "" || s.Form() != "" {
