@@ -78,7 +78,9 @@ func newChangeover(config *rest.Config, o Options, readOnly bool) (*changeover, 
 // no news to whoever changes these versions.
 type warnings func(string)
 
-func (w warnings) HandleWarningHeader(_ int, _ string, text string) { w("the API server warns: " + text) }
+func (w warnings) HandleWarningHeader(_ int, _ string, text string) {
+	w("the API server warns: " + text)
+}
 
 func newClients(config *rest.Config, h *http.Client, crdWarnings rest.WarningHandler) (clients, error) {
 	c := clients{config: config}

@@ -116,9 +116,9 @@ func (c *changeover) resume(ctx context.Context) (string, error) {
 			return "", err
 		}
 		c.resumed = true
-		if err := c.fleet.Start(writing); err != nil {
-			return "", err
-		}
+	}
+	if err := c.fleet.Start(writing); err != nil {
+		return "", err
 	}
 	if err := c.fleet.AwaitReady(ctx); err != nil {
 		return "", err

@@ -44,11 +44,13 @@ type Controller struct {
 	Ref
 	// Replicas is what resume brings back.
 	Replicas int32 `json:"replicas"`
-	// Held: the annotation stands on the Deployment and it is scaled to zero by a changeover.
+	// Held: a changeover has scaled it to zero, and nobody scaled it up since.
 	Held bool `json:"held"`
 	// Earlier: it was an earlier run that scaled it to zero, which may have changed CRDs since.
 	Earlier bool `json:"heldByEarlierRun,omitempty"`
 
+	// recorded: the annotation stands on the Deployment, whether it is scaled to zero or not.
+	recorded bool
 	selector *metav1.LabelSelector
 	uid      types.UID
 }
@@ -145,12 +147,13 @@ func (f *Fleet) add(d *appsv1.Deployment) error {
 		return nil
 	}
 	c := &Controller{Ref: Ref{d.Namespace, d.Name}, Replicas: replicas(d), selector: d.Spec.Selector, uid: d.UID}
-	recorded, found, err := recorded(d)
+	n, found, err := recorded(d)
 	if err != nil {
 		return err
 	}
+	c.recorded = found
 	if found && c.Replicas == 0 {
-		c.Replicas, c.Held, c.Earlier = recorded, true, true
+		c.Replicas, c.Held, c.Earlier = n, true, true
 	}
 	f.Controllers = append(f.Controllers, c)
 	return nil

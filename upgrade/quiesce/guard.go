@@ -50,6 +50,7 @@ func (f *Fleet) stillDown(ctx context.Context, c *Controller) (*appsv1.Deploymen
 		return nil, err
 	}
 	if n := replicas(d); n > 0 {
+		c.Held = false
 		return nil, &ScaledUpError{Controller: c.Ref, Replicas: n, Manager: lastScaler(d)}
 	}
 	return d, nil

@@ -11,25 +11,25 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Start brings every held controller back to its recorded replicas and takes the annotation off, in one write each. It tries
-// all of them, whatever becomes of one, and is safe to call again.
-func (f *Fleet) Start(ctx context.Context) error { return f.start(ctx, f.Held()) }
-
-// Undo brings back the controllers that this run stopped, and leaves those alone that an earlier run did: what that run
-// changed since is not known here.
-func (f *Fleet) Undo(ctx context.Context) error {
-	var own []*Controller
-	for _, c := range f.Held() {
-		if !c.Earlier {
-			own = append(own, c)
-		}
-	}
-	return f.start(ctx, own)
+// Start brings every held controller back to its recorded replicas and takes the annotation off, in one write each. The annotation
+// also goes from controllers that somebody scaled up meanwhile, since the next run would believe it. Start tries all of them,
+// whatever becomes of one, and is safe to call again.
+func (f *Fleet) Start(ctx context.Context) error {
+	return f.start(ctx, func(*Controller) bool { return true })
 }
 
-func (f *Fleet) start(ctx context.Context, controllers []*Controller) error {
+// Undo is Start for the controllers that this run stopped. It leaves those alone that an earlier run did: what that run changed
+// since is not known here.
+func (f *Fleet) Undo(ctx context.Context) error {
+	return f.start(ctx, func(c *Controller) bool { return !c.Earlier })
+}
+
+func (f *Fleet) start(ctx context.Context, which func(*Controller) bool) error {
 	var all []error
-	for _, c := range controllers {
+	for _, c := range f.Controllers {
+		if !c.recorded || !which(c) {
+			continue
+		}
 		n := c.Replicas
 		err := f.rewrite(ctx, c, func(d *appsv1.Deployment) (*write, error) {
 			w, err := decideResume(d, c.Replicas)
@@ -44,8 +44,8 @@ func (f *Fleet) start(ctx context.Context, controllers []*Controller) error {
 			all = append(all, err)
 			continue
 		}
-		c.Held, c.Earlier, c.Replicas = false, false, n
-		f.progress(fmt.Sprintf("deployment %s scaled to %d", c.Ref, n))
+		c.recorded, c.Held, c.Earlier, c.Replicas = false, false, false, n
+		f.progress(fmt.Sprintf("deployment %s is at %d replicas again", c.Ref, n))
 	}
 	return errors.Join(all...)
 }

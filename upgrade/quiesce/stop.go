@@ -28,7 +28,7 @@ func (f *Fleet) Stop(ctx context.Context) error {
 				c.Replicas = *w.annotation
 			}
 			return w, nil
-		}, func() { c.Held, c.Earlier = true, false })
+		}, func() { c.recorded, c.Held, c.Earlier = true, true, false })
 		if err != nil {
 			return err
 		}
