@@ -18,7 +18,7 @@ const StormMode = "storm"
 type StormOptions struct {
 	Peers   []Peer        // default: all
 	Rounds  int           // default 30
-	Mappers int           // that each peer creates per round at most; default 100
+	Mappers int           // that each peer creates per round at most; default 60
 	Rate    float64       // mappers that each peer creates per second; default 60
 	Early   int           // mappers of each peer at which the CRD changes; default 20
 	Settle  time.Duration // from convergence to the verdict; default 5 s
@@ -36,7 +36,7 @@ func (o *StormOptions) validate() error {
 		o.Rounds = 30
 	}
 	if o.Mappers == 0 {
-		o.Mappers = 100
+		o.Mappers = 60
 	}
 	if o.Rate == 0 {
 		o.Rate = 60
@@ -147,7 +147,7 @@ func (r *stormRound) startAll(ctx context.Context) error {
 	cfg := servers[r.number%len(servers)].Config()
 	for _, peer := range r.options.Peers {
 		runner, err := start(ctx, r.subject.cluster, peer, r.programs[peer.Name], cfg,
-			"--wait", fmt.Sprintf("--rate=%g", r.options.Rate), fmt.Sprintf("--max=%d", r.options.Mappers), "--interval=500ms")
+			"--wait", fmt.Sprintf("--rate=%g", r.options.Rate), fmt.Sprintf("--max=%d", r.options.Mappers), "--interval=1s")
 		if err != nil {
 			return err
 		}
