@@ -44,10 +44,10 @@ const anyBelow = "/**"
 
 func (f Filter) validate() error {
 	if _, err := path.Match(strings.TrimSuffix(f.Path, anyBelow), ""); err != nil {
-		return fmt.Errorf("Path %q: %w", f.Path, err)
+		return fmt.Errorf("path %q: %w", f.Path, err)
 	}
 	if f.Path != "" && !strings.HasPrefix(f.Path, "/") {
-		return fmt.Errorf("Path %q does not begin with a slash", f.Path)
+		return fmt.Errorf("path %q does not begin with a slash", f.Path)
 	}
 	return nil
 }

@@ -119,19 +119,19 @@ func (r *Rule) filter() Filter {
 
 func (r *Rule) validate() error {
 	if r.Hold < NoHold || r.Hold > HoldResponse {
-		return fmt.Errorf("Hold %d is unknown", r.Hold)
+		return fmt.Errorf("unknown hold %d", r.Hold)
 	}
 	if r.Delay < 0 {
-		return fmt.Errorf("Delay %v is negative", r.Delay)
+		return fmt.Errorf("negative delay %v", r.Delay)
 	}
 	if r.Times < 0 {
-		return fmt.Errorf("Times %d is negative", r.Times)
+		return fmt.Errorf("negative times %d", r.Times)
 	}
 	if r.Fail != nil && (r.Fail.Status < 200 || r.Fail.Status > 599) {
-		return fmt.Errorf("Fail.Status %d is no final HTTP status", r.Fail.Status)
+		return fmt.Errorf("failure status %d is not a final one", r.Fail.Status)
 	}
 	if r.Fail != nil && (r.Rewrite != nil || r.Hold == HoldResponse) {
-		return errors.New("Fail leaves no answer of the API server to hold or to rewrite")
+		return errors.New("a failure leaves no answer of the API server to hold or to rewrite")
 	}
 	if r.Hold == NoHold && !r.disturbs() {
 		return errors.New("one of Hold, Delay, Fail and Rewrite must be set")

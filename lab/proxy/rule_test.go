@@ -206,13 +206,13 @@ func TestAddRefuses(t *testing.T) {
 		want string
 	}{
 		{&proxy.Rule{}, "one of Hold, Delay, Fail and Rewrite must be set"},
-		{&proxy.Rule{Hold: 7}, "Hold 7 is unknown"},
-		{&proxy.Rule{Delay: -1}, "Delay -1ns is negative"},
-		{&proxy.Rule{Delay: 1, Times: -1}, "Times -1 is negative"},
-		{&proxy.Rule{Fail: &proxy.Failure{}}, "Fail.Status 0 is no final HTTP status"},
-		{&proxy.Rule{Fail: &proxy.Failure{Status: 101}}, "Fail.Status 101 is no final HTTP status"},
-		{&proxy.Rule{Fail: &proxy.Failure{Status: 500}, Rewrite: hook}, "Fail leaves no answer"},
-		{&proxy.Rule{Fail: &proxy.Failure{Status: 500}, Hold: proxy.HoldResponse}, "Fail leaves no answer"},
+		{&proxy.Rule{Hold: 7}, "unknown hold 7"},
+		{&proxy.Rule{Delay: -1}, "negative delay -1ns"},
+		{&proxy.Rule{Delay: 1, Times: -1}, "negative times -1"},
+		{&proxy.Rule{Fail: &proxy.Failure{}}, "failure status 0 is not a final one"},
+		{&proxy.Rule{Fail: &proxy.Failure{Status: 101}}, "failure status 101 is not a final one"},
+		{&proxy.Rule{Fail: &proxy.Failure{Status: 500}, Rewrite: hook}, "a failure leaves no answer"},
+		{&proxy.Rule{Fail: &proxy.Failure{Status: 500}, Hold: proxy.HoldResponse}, "a failure leaves no answer"},
 		{&proxy.Rule{Delay: 1, Path: "/apis/["}, "syntax error in pattern"},
 		{&proxy.Rule{Delay: 1, Path: "apis"}, "does not begin with a slash"},
 	} {
