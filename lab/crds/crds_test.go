@@ -3,9 +3,11 @@ package crds_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -145,12 +147,21 @@ func TestLoad(t *testing.T) {
 	})
 }
 
-// TestNothingLeft: whether it works or not, the temporary folder goes.
+// TestNothingLeft: whether it works or not, the temporary folder goes, and so do those of owners that were killed. A folder whose
+// owner lives, and what is not ours, stays.
 func TestNothingLeft(t *testing.T) {
 	const module, version = "example.com/widgets", "v1.0.0"
 	serveModule(t, module, version, map[string]string{"good/a.yaml": widget})
 	tmp := t.TempDir()
 	t.Setenv("TMPDIR", tmp)
+	dead := exec.Command("go", "version")
+	if err := dead.Run(); err != nil {
+		t.Fatal(err)
+	}
+	living := fmt.Sprintf("changeover-crds-%d-1", os.Getpid())
+	for _, dir := range []string{fmt.Sprintf("changeover-crds-%d-1", dead.Process.Pid), living, "changeover-crds-x-1", "other-1-1"} {
+		write(t, filepath.Join(tmp, dir, "go.mod"), "module throwaway\n")
+	}
 	if _, err := crds.Load(t.Context(), crds.Source{Module: module, Version: version, Dir: "good"}); err != nil {
 		t.Error(err)
 	}
@@ -161,7 +172,12 @@ func TestNothingLeft(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(left) > 0 {
-		t.Errorf("left behind: %v", left)
+	var names []string
+	for _, entry := range left {
+		names = append(names, entry.Name())
+	}
+	slices.Sort(names)
+	if want := []string{living, "changeover-crds-x-1", "other-1-1"}; !slices.Equal(names, want) {
+		t.Errorf("left behind: %v, want %v", names, want)
 	}
 }

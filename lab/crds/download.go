@@ -19,7 +19,7 @@ func download(ctx context.Context, module, version string) (string, error) {
 		return "", errors.New("crds: a source needs a module and a version")
 	}
 	// The go command needs a module to stand in, and must not touch the one that we are part of.
-	tmp, err := os.MkdirTemp("", "changeover-crds-")
+	tmp, err := newScratch()
 	if err != nil {
 		return "", err
 	}
