@@ -11,6 +11,7 @@ import (
 	"github.com/changeover-dev/changeover/upgrade/converge"
 	"github.com/changeover-dev/changeover/upgrade/crd"
 	"github.com/changeover-dev/changeover/upgrade/plan"
+	"github.com/changeover-dev/changeover/upgrade/quiesce"
 	"github.com/changeover-dev/changeover/upgrade/verify"
 )
 
@@ -111,6 +112,8 @@ func (c *changeover) resume(ctx context.Context) (string, error) {
 	writing, cancel := steady(ctx)
 	defer cancel()
 	held := len(c.fleet.Held())
+	// Since when those are down that an earlier run stopped is not known here.
+	downBefore := slices.ContainsFunc(c.fleet.Controllers, func(controller *quiesce.Controller) bool { return controller.Earlier })
 	if held > 0 {
 		if err := c.fleet.StillDown(ctx); err != nil {
 			return "", err
@@ -123,7 +126,7 @@ func (c *changeover) resume(ctx context.Context) (string, error) {
 	if err := c.fleet.AwaitReady(ctx); err != nil {
 		return "", err
 	}
-	if c.stopped {
+	if c.stopped && !downBefore {
 		c.result.DownSeconds = time.Since(c.downFrom).Seconds()
 	}
 	var err error

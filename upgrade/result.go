@@ -29,7 +29,8 @@ type Result struct {
 	// APIServers that had to agree, by name, and how sure it is that these are all.
 	APIServers []string `json:"apiServers,omitempty"`
 	Certainty  string   `json:"certainty,omitempty"`
-	// DownSeconds from the first controller's scale-down until all were ready again; 0 when none was stopped.
+	// DownSeconds from the first controller's scale-down until all were ready again; 0 when this run stopped none, or when an
+	// earlier run had stopped some, as it is not known when.
 	DownSeconds float64        `json:"downSeconds"`
 	Verify      *verify.Report `json:"verify,omitempty"`
 }
