@@ -104,8 +104,9 @@ func (p *plane) change(t testing.TB, group string, edit func(*apiextensionsv1.Cu
 }
 
 // tryChange is change for an update that may be refused. It carries on when an API server changed the status in between.
-func (p *plane) tryChange(ctx context.Context, group string, edit func(*apiextensionsv1.CustomResourceDefinition)) (updated *apiextensionsv1.CustomResourceDefinition, err error) {
-	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+func (p *plane) tryChange(ctx context.Context, group string, edit func(*apiextensionsv1.CustomResourceDefinition)) (*apiextensionsv1.CustomResourceDefinition, error) {
+	var updated *apiextensionsv1.CustomResourceDefinition
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		c, err := p.crds.Get(ctx, crdName(group), metav1.GetOptions{})
 		if err != nil {
 			return err

@@ -21,6 +21,7 @@ func TestFacts(t *testing.T) {
 	}{
 		{"what is not there", notFound},
 		{"what is forbidden", forbidden},
+		{"watches that are open", openWatches},
 		{"ETags and forms of discovery", discoveryForms},
 		{"an aggregated API without a server", aggregatedWithoutServer},
 		{"an aggregated API whose server dies", aggregatedServerDies},

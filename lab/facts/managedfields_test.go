@@ -65,19 +65,24 @@ func managedFieldsOfGoneVersion(t *testing.T, p *plane) {
 		}
 	})
 	t.Run("a patch that brings the entries at the new version repairs them in the same write", func(t *testing.T) {
-		before := p.first().must(t, request{Path: at("repaired")})
-		fields := slices.Clone(before.Metadata.ManagedFields)
-		for i := range fields {
-			fields[i].APIVersion, fields[i].FieldsType = group+"/v1", "FieldsV1"
-		}
-		list, err := json.Marshal(fields)
-		if err != nil {
-			t.Fatal(err)
-		}
-		body := fmt.Sprintf(`{"metadata":{"resourceVersion":"%s","managedFields":%s}}`, before.Metadata.ResourceVersion, list)
-		wantManagers(t, p.first().must(t, mergePatch(at("repaired")+"?fieldManager=changeover", body)), "owner v1")
+		repair(t, p, group, at("repaired"))
 		wantManagers(t, p.first().must(t, writer("repaired")), "owner v1", "writer v1")
 	})
+}
+
+// repair moves the entries of the object at path to v1 in one merge patch.
+func repair(t *testing.T, p *plane, group, path string) {
+	before := p.first().must(t, request{Path: path})
+	fields := slices.Clone(before.Metadata.ManagedFields)
+	for i := range fields {
+		fields[i].APIVersion = group + "/v1"
+	}
+	list, err := json.Marshal(fields)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body := fmt.Sprintf(`{"metadata":{"resourceVersion":"%s","managedFields":%s}}`, before.Metadata.ResourceVersion, list)
+	wantManagers(t, p.first().must(t, mergePatch(path+"?fieldManager=changeover", body)), "owner v1")
 }
 
 // managers lists the entries of managedFields, sorted, as "manager version".

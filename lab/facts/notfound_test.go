@@ -53,10 +53,27 @@ func notFound(t *testing.T, p *plane) {
 		}
 	})
 	t.Run("the plain 404 stays plain text when the client accepts something else", func(t *testing.T) {
-		for _, accept := range []string{jsonType, "application/vnd.kubernetes.protobuf,application/json", "application/json;as=Table;v=v1;g=meta.k8s.io", "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"} {
+		for _, accept := range []string{
+			jsonType,
+			"application/vnd.kubernetes.protobuf,application/json",
+			"application/json;as=Table;v=v1;g=meta.k8s.io",
+			"application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io",
+		} {
 			wantPlain404(t, p.first().send(t, request{Path: widgets(group, "v1beta1"), Accept: accept}))
 		}
 	})
+	absentObjects(t, p, group, namespacedGroup)
+	clientGo(t, p, group)
+	t.Run("a CRD whose names are taken is the plain 404, and discovery does not show it", func(t *testing.T) { namesTaken(t, p, group) })
+	t.Run("a deleted CRD is the plain 404", func(t *testing.T) {
+		p.remove(t, group)
+		for _, w := range p.wires {
+			wantPlain404(t, w.get(t, widgets(group, "v1")))
+		}
+	})
+}
+
+func absentObjects(t *testing.T, p *plane, group, namespacedGroup string) {
 	t.Run("an absent object is a Status", func(t *testing.T) {
 		wantStatus(t, p.first().get(t, widgets(group, "v1")+"/absent"), 404, "NotFound", `widgets.notfound.facts.example.com "absent" not found`)
 		wantStatus(t, p.first().send(t, request{Method: http.MethodDelete, Path: widgets(group, "v1") + "/absent"}), 404, "NotFound")
@@ -72,6 +89,9 @@ func notFound(t *testing.T, p *plane) {
 			t.Errorf("%v; want 200", a)
 		}
 	})
+}
+
+func clientGo(t *testing.T, p *plane, group string) {
 	t.Run("client-go reports the plain 404 as a NotFound that does not tell the two apart", func(t *testing.T) {
 		client, err := dynamic.NewForConfig(p.Config())
 		if err != nil {
@@ -81,13 +101,6 @@ func notFound(t *testing.T, p *plane) {
 		_, err = resource.Get(t.Context(), "some", metav1.GetOptions{})
 		if !apierrors.IsNotFound(err) || !strings.Contains(err.Error(), "the server could not find the requested resource") {
 			t.Errorf("%v; want a NotFound: the server could not find the requested resource", err)
-		}
-	})
-	t.Run("a CRD whose names are taken is the plain 404, and discovery does not show it", func(t *testing.T) { namesTaken(t, p, group) })
-	t.Run("a deleted CRD is the plain 404", func(t *testing.T) {
-		p.remove(t, group)
-		for _, w := range p.wires {
-			wantPlain404(t, w.get(t, widgets(group, "v1")))
 		}
 	})
 }

@@ -63,7 +63,4 @@ func rewriting(t *testing.T, p *plane) {
 			}
 		}
 	})
-	t.Run("an absent object is a 404 Status: it is not created", func(t *testing.T) {
-		wantStatus(t, p.first().send(t, mergePatch(path("absent"), "{}")), 404, "NotFound")
-	})
 }

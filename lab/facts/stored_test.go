@@ -91,7 +91,7 @@ func (p *plane) wantStoredVersions(t testing.TB, group string, want ...string) {
 }
 
 // versionsJSON is the short form of versions as JSON.
-func (p *plane) versionsJSON(t testing.TB, short string) string {
+func versionsJSON(t testing.TB, short string) string {
 	t.Helper()
 	b, err := json.Marshal(versions(short))
 	if err != nil {
