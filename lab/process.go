@@ -23,6 +23,9 @@ type Command struct {
 	Args []string // without the program's name
 	Env  []string // added to this process's environment
 	Dir  string   // working folder; default: this process's
+
+	// Stdout and Stderr get what the program prints; what has no writer goes to the log file.
+	Stdout, Stderr io.Writer
 }
 
 // Process is a child process. It never outlives the process that started it. Its methods are safe for concurrent use.
@@ -96,6 +99,12 @@ func (n *nursery) startProcess(dir string, c Command) (*Process, error) {
 	p.cmd.Dir = c.Dir
 	p.cmd.Env = append(append(os.Environ(), "LAB_DIR="+dir, "LAB_LIFELINE=stdin"), c.Env...)
 	p.cmd.Stdout, p.cmd.Stderr = out, out
+	if c.Stdout != nil {
+		p.cmd.Stdout = c.Stdout
+	}
+	if c.Stderr != nil {
+		p.cmd.Stderr = c.Stderr
+	}
 	// The lifeline: nobody writes to it; it closes when this process ends, in whatever way.
 	lifeline, err := p.cmd.StdinPipe()
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -89,7 +90,7 @@ type Objects map[string]string
 // CreateObjects creates dockerMachines DockerMachines at v1alpha4, the version that v1.6.0 stops serving, and one object of
 // each kind at each version that it serves. All are in the namespace default, or in none.
 func CreateObjects(ctx context.Context, cfg *rest.Config, providers []crds.Provider, dockerMachines int) (Objects, error) {
-	client, err := dynamic.NewForConfig(cfg)
+	client, err := quietClient(cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +123,7 @@ func CreateObjects(ctx context.Context, cfg *rest.Config, providers []crds.Provi
 // Lost compares what the API server holds, in the storage versions that providers name, with what was created. It returns a line
 // for each object that is gone or has another UID.
 func (o Objects) Lost(ctx context.Context, cfg *rest.Config, providers []crds.Provider) ([]string, error) {
-	client, err := dynamic.NewForConfig(cfg)
+	client, err := quietClient(cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -150,6 +151,13 @@ func (o Objects) Lost(ctx context.Context, cfg *rest.Config, providers []crds.Pr
 	return lost, nil
 }
 
+// quietClient does not log that v1alpha4 is deprecated: that is why we are here.
+func quietClient(cfg *rest.Config) (dynamic.Interface, error) {
+	cfg = rest.CopyConfig(cfg)
+	cfg.WarningHandler = rest.NoWarnings{}
+	return dynamic.NewForConfig(cfg)
+}
+
 func key(crd *apiextensionsv1.CustomResourceDefinition, u *unstructured.Unstructured) string {
 	return crd.Name + " " + u.GetNamespace() + "/" + u.GetName()
 }
@@ -169,4 +177,20 @@ func storageVersion(crd *apiextensionsv1.CustomResourceDefinition) string {
 		}
 	}
 	return ""
+}
+
+// RemoveCRD deletes a CRD and waits until it is gone. One that does not exist is fine.
+func RemoveCRD(ctx context.Context, cfg *rest.Config, name string) error {
+	client, err := apiextensions.NewForConfig(cfg)
+	if err != nil {
+		return err
+	}
+	api := client.ApiextensionsV1().CustomResourceDefinitions()
+	if err := api.Delete(ctx, name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+		return err
+	}
+	return lab.Await(ctx, "CRD "+name+" gone", func(ctx context.Context) (string, bool) {
+		_, err := api.Get(ctx, name, metav1.GetOptions{})
+		return fmt.Sprint(err), apierrors.IsNotFound(err)
+	})
 }

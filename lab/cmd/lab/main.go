@@ -25,7 +25,7 @@ func main() {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(upCommand(), downCommand(), serveCommand())
+	root.AddCommand(upCommand(), downCommand(), demoCommand(), serveCommand())
 	if err := root.ExecuteContext(ctx); err != nil {
 		fmt.Fprintf(os.Stderr, "error: %v\n", err)
 		if errors.Is(ctx.Err(), context.Canceled) {
