@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -92,7 +93,13 @@ func (p program) build(ctx context.Context, dir, name, target string, log io.Wri
 	}
 	cmd := exec.CommandContext(ctx, "go", "build", "-ldflags", p.ldflags, "-o", target, p.pkg)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GOWORK=off")
+	// A build that is killed leaves its temporary folder; here the next build of the same program finds and removes it.
+	tmp := target + ".tmp"
+	if err := errors.Join(os.RemoveAll(tmp), os.Mkdir(tmp, 0o755)); err != nil {
+		return err
+	}
+	defer os.RemoveAll(tmp)
+	cmd.Env = append(os.Environ(), "GOWORK=off", "GOTMPDIR="+tmp)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	n := newNursery()

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"syscall"
 )
 
@@ -50,6 +51,15 @@ func Claim(name string) (release func(), err error) {
 	}
 	os.Remove(record) // of an owner that died
 	return func() { os.Remove(record); lock.Close() }, nil
+}
+
+// NamedLog makes the file, empty, that takes what the process of a named lab prints. The next lab of that name gets the same file.
+func NamedLog(name string) (*os.File, error) {
+	record, _, err := namedFiles(name)
+	if err != nil {
+		return nil, err
+	}
+	return os.Create(strings.TrimSuffix(record, ".json") + ".log")
 }
 
 // Publish makes c known under a name that this process has claimed.

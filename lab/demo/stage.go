@@ -3,6 +3,7 @@ package demo
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"time"
 
 	"github.com/changeover-dev/changeover/lab"
@@ -51,7 +52,7 @@ func (t *telling) start(ctx context.Context) (err error) {
 	if t.cluster, err = lab.Start(ctx, lab.Options{Kubernetes: t.options.Kubernetes}); err != nil {
 		return err
 	}
-	if t.node, err = node.Start(ctx, t.cluster.Config(), node.Options{}); err != nil {
+	if t.node, err = node.Start(ctx, t.cluster.Config(), node.Options{Dir: filepath.Join(t.cluster.Dir(), "node")}); err != nil {
 		return err
 	}
 	t.line("Kubernetes %s: etcd, %d API servers, the controller manager and a node, up in %.1f s.",

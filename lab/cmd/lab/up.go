@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -60,11 +61,10 @@ func up(ctx context.Context, o upOptions, out, progress io.Writer) error {
 	if err != nil {
 		return err
 	}
-	log, err := os.CreateTemp("", "changeover-lab-up-*.log")
+	log, err := lab.NamedLog(o.name)
 	if err != nil {
 		return err
 	}
-	defer os.Remove(log.Name())
 	defer log.Close()
 	serve := exec.Command(self, append([]string{"serve"}, o.args()...)...)
 	serve.Stdout, serve.Stderr = log, log
@@ -133,7 +133,7 @@ func serve(ctx context.Context, o upOptions) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, c.Stop()) }()
-	agent, err := node.Start(ctx, c.Config(), node.Options{})
+	agent, err := node.Start(ctx, c.Config(), node.Options{Dir: filepath.Join(c.Dir(), "node")})
 	if err != nil {
 		return err
 	}
