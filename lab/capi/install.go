@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/changeover-dev/changeover/lab"
 	"github.com/changeover-dev/changeover/lab/crds"
@@ -120,35 +121,57 @@ func CreateObjects(ctx context.Context, cfg *rest.Config, providers []crds.Provi
 	return created, nil
 }
 
-// Lost compares what the API server holds, in the storage versions that providers name, with what was created. It returns a line
-// for each object that is gone or has another UID.
+// Lost compares what the API server of cfg holds, read in every version that providers' CRDs serve, with what was created. It
+// returns a line for each object that is gone or has another UID in any of them.
 func (o Objects) Lost(ctx context.Context, cfg *rest.Config, providers []crds.Provider) ([]string, error) {
 	client, err := quietClient(cfg)
 	if err != nil {
 		return nil, err
 	}
-	live := Objects{}
+	var lost []string
+	read := map[string]bool{} // what a CRD of providers is about
 	for _, crd := range crds.All(providers) {
-		list, err := resource(client, crd, storageVersion(crd)).List(ctx, metav1.ListOptions{})
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", crd.Name, err)
-		}
-		for i := range list.Items {
-			live[key(crd, &list.Items[i])] = string(list.Items[i].GetUID())
+		for _, v := range crd.Spec.Versions {
+			if !v.Served {
+				continue
+			}
+			list, err := resource(client, crd, v.Name).List(ctx, metav1.ListOptions{})
+			if err != nil {
+				return nil, fmt.Errorf("%s at %s: %w", crd.Name, v.Name, err)
+			}
+			read[crd.Name] = true
+			live := Objects{}
+			for i := range list.Items {
+				live[key(crd, &list.Items[i])] = string(list.Items[i].GetUID())
+			}
+			lost = append(lost, o.lostOf(crd, v.Name, live)...)
 		}
 	}
-	var lost []string
-	for k, uid := range o {
-		switch live[k] {
-		case uid:
-		case "":
-			lost = append(lost, k+" is gone")
-		default:
-			lost = append(lost, fmt.Sprintf("%s has the UID %s; it was created with %s", k, live[k], uid))
+	for k := range o {
+		if crd, _, _ := strings.Cut(k, " "); !read[crd] {
+			lost = append(lost, k+" is of a kind that is not served at all")
 		}
 	}
 	slices.Sort(lost)
 	return lost, nil
+}
+
+// lostOf compares the objects of one CRD, live ones read at a version.
+func (o Objects) lostOf(crd *apiextensionsv1.CustomResourceDefinition, version string, live Objects) []string {
+	var lost []string
+	for k, uid := range o {
+		if !strings.HasPrefix(k, crd.Name+" ") {
+			continue
+		}
+		switch live[k] {
+		case uid:
+		case "":
+			lost = append(lost, fmt.Sprintf("%s is gone at %s", k, version))
+		default:
+			lost = append(lost, fmt.Sprintf("%s has the UID %s at %s; it was created with %s", k, live[k], version, uid))
+		}
+	}
+	return lost
 }
 
 // quietClient does not log that v1alpha4 is deprecated: that is why we are here.
@@ -168,15 +191,6 @@ func resource(client dynamic.Interface, crd *apiextensionsv1.CustomResourceDefin
 		return r.Namespace(metav1.NamespaceDefault)
 	}
 	return r
-}
-
-func storageVersion(crd *apiextensionsv1.CustomResourceDefinition) string {
-	for _, v := range crd.Spec.Versions {
-		if v.Storage {
-			return v.Name
-		}
-	}
-	return ""
 }
 
 // RemoveCRD deletes a CRD and waits until it is gone. One that does not exist is fine.
