@@ -39,7 +39,7 @@ func aggregatedWithoutServer(t *testing.T, p *plane) {
 	t.Run("every request is a 503 in plain text", func(t *testing.T) {
 		for _, w := range p.wires {
 			for _, r := range append(everyVerb(widgets(group, "v1")), request{Path: "/apis/" + group + "/v1"}) {
-				want503(t, w.send(t, r), "service unavailable\n")
+				want503(t, w.send(t, r), unavailable)
 			}
 		}
 	})
@@ -72,7 +72,12 @@ func want503(t testing.TB, a answer, body string) {
 }
 
 // The API that Kubernetes' example of an aggregated API server serves.
-const wardle = "wardle.example.com"
+const (
+	wardle   = "wardle.example.com"
+	flunders = "/apis/" + wardle + "/v1alpha1/namespaces/default/flunders"
+
+	unavailable = "service unavailable\n"
+)
 
 // aggregatedServerDies pins what is seen of an aggregated API while its server is up, after it was killed, and when it is back (design D3, M5, M8).
 func aggregatedServerDies(t *testing.T, p *plane) {
@@ -84,8 +89,7 @@ func aggregatedServerDies(t *testing.T, p *plane) {
 	port := freePort(t)
 	server := p.startWardle(t, binary, port)
 	name := p.aggregate(t, wardle, "v1alpha1", "wardle", port)
-	p.awaitFreshness(t, name, "Current")
-	flunders := "/apis/" + wardle + "/v1alpha1/namespaces/default/flunders"
+	p.awaitWardle(t, name, "Current")
 
 	t.Run("up: it is served and discovered like any other", func(t *testing.T) {
 		for _, w := range p.wires {
@@ -111,13 +115,13 @@ func aggregatedServerDies(t *testing.T, p *plane) {
 
 	before := p.root(t, aggregated, "")
 	server.Kill()
-	wardleDown(t, p, name, flunders)
+	wardleDown(t, p, name)
 	if p.root(t, aggregated, "").ETag == before.ETag {
 		t.Error("down: the ETag is the same")
 	}
 	t.Run("back: the entry is Current, and the old ETag is back", func(t *testing.T) {
 		p.startWardle(t, binary, port)
-		p.awaitFreshness(t, name, "Current")
+		p.awaitWardle(t, name, "Current")
 		if a := p.first().get(t, flunders); a.Status != http.StatusOK {
 			t.Errorf("%v", a)
 		}
@@ -127,7 +131,7 @@ func aggregatedServerDies(t *testing.T, p *plane) {
 	})
 }
 
-func wardleDown(t *testing.T, p *plane, apiService, flunders string) {
+func wardleDown(t *testing.T, p *plane, apiService string) {
 	t.Run("down: every request is a 503 in plain text", func(t *testing.T) {
 		for _, w := range p.wires {
 			for _, r := range append(everyVerb(flunders), request{Path: "/apis/" + wardle + "/v1alpha1"}) {
@@ -136,7 +140,7 @@ func wardleDown(t *testing.T, p *plane, apiService, flunders string) {
 		}
 	})
 	t.Run("down: the aggregated document keeps the version, Stale, but drops its resources", func(t *testing.T) {
-		p.awaitFreshness(t, apiService, "Stale")
+		p.awaitWardle(t, apiService, "Stale")
 		for _, w := range p.wires {
 			doc, err := w.document(t.Context())
 			if v := doc.version(wardle, "v1alpha1"); err != nil || v.Version == "" || len(v.Resources) != 0 {
@@ -151,7 +155,7 @@ func wardleDown(t *testing.T, p *plane, apiService, flunders string) {
 		if a := p.first().get(t, "/apis/"+wardle); a.Status != http.StatusOK {
 			t.Errorf("the group: %v", a)
 		}
-		want503(t, p.first().get(t, "/apis/"+wardle+"/v1alpha1"), "service unavailable\n")
+		want503(t, p.first().get(t, "/apis/"+wardle+"/v1alpha1"), unavailable)
 	})
 }
 
@@ -181,21 +185,29 @@ func (p *plane) startWardle(t testing.TB, binary string, port int) *lab.Process 
 	return process
 }
 
-// awaitFreshness waits until every API server's aggregated document flags the wardle API so. An API server looks at an aggregated one every 30 s, and when
-// its APIService changes: each look of ours changes that first.
-func (p *plane) awaitFreshness(t testing.TB, apiService, want string) {
+// awaitWardle waits until every API server's aggregated document flags the wardle API so, and requests for it get what belongs to that: the two do
+// not change together. An API server looks at an aggregated one every 30 s, and when its APIService changes: each look of ours changes that first.
+func (p *plane) awaitWardle(t testing.TB, apiService, freshness string) {
 	t.Helper()
 	n := 0
 	for i, w := range p.wires {
-		p.await(t, fmt.Sprintf("API server %d shows %s as %s", i, apiService, want), func(ctx context.Context) (string, bool) {
+		p.await(t, fmt.Sprintf("API server %d shows %s as %s", i, apiService, freshness), func(ctx context.Context) (string, bool) {
 			n++
-			touch := mergePatch(apiServices+"/"+apiService, fmt.Sprintf(`{"metadata":{"annotations":{"look":"%s %d"}}}`, want, n))
+			touch := mergePatch(apiServices+"/"+apiService, fmt.Sprintf(`{"metadata":{"annotations":{"look":"%s %d"}}}`, freshness, n))
 			if a, err := p.first().try(ctx, touch); err != nil || a.Status != http.StatusOK {
 				return fmt.Sprint(a, err), false
 			}
 			doc, err := w.document(ctx)
+			if err != nil {
+				return err.Error(), false
+			}
+			list, err := w.try(ctx, request{Path: flunders})
+			answered := list.Status == http.StatusOK
+			if freshness == "Stale" {
+				answered = list.Body == unavailable
+			}
 			v := doc.version(wardle, "v1alpha1")
-			return fmt.Sprintf("%+v, %v", v, err), err == nil && v.Freshness == want
+			return fmt.Sprintf("%+v, list %v, %v", v, list, err), err == nil && answered && v.Freshness == freshness
 		})
 	}
 }

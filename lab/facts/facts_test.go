@@ -87,12 +87,19 @@ func (p *plane) deleteAfter(t testing.TB, path string) {
 	})
 }
 
-// await waits for up to a minute.
+// await waits for up to a minute. What check sees when the minute ends in the middle of it counts for nothing.
 func (p *plane) await(t testing.TB, what string, check func(context.Context) (seen string, ok bool)) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if err := lab.Await(ctx, what, check); err != nil {
+	var last string
+	if err := lab.Await(ctx, what, func(ctx context.Context) (string, bool) {
+		seen, ok := check(ctx)
+		if ctx.Err() == nil {
+			last = seen
+		}
+		return last, ok
+	}); err != nil {
 		t.Fatal(err)
 	}
 }
