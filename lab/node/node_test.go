@@ -112,9 +112,10 @@ func (s *scene) createPod(t *testing.T, spec corev1.PodSpec) *corev1.Pod {
 	return p
 }
 
+// deletePod allows for a Pod that the agent finalises while the API server still answers the deletion: that answer is 404.
 func (s *scene) deletePod(t *testing.T, o metav1.DeleteOptions) {
 	t.Helper()
-	if err := s.client.CoreV1().Pods(s.namespace).Delete(within(t, patience), "p", o); err != nil {
+	if err := s.client.CoreV1().Pods(s.namespace).Delete(within(t, patience), "p", o); err != nil && !apierrors.IsNotFound(err) {
 		t.Fatal(err)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/ptr"
@@ -25,9 +26,15 @@ import (
 func deploymentLivesAndEnds(t *testing.T, s *scene) {
 	spec := s.spec(t)
 	spec.Containers[0].ReadinessProbe = httpProbe("/readyz")
+	spec.Containers[0].ReadinessProbe.FailureThreshold = 2 // a first failure must not hide that a Pod was ready before it
+	pods, err := s.client.CoreV1().Pods(s.namespace).Watch(within(t, patience), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pods.Stop()
 	labels := map[string]string{"app": "x"}
 	deployments := s.client.AppsV1().Deployments(s.namespace)
-	_, err := deployments.Create(within(t, patience), &appsv1.Deployment{
+	_, err = deployments.Create(within(t, patience), &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Name: "d"},
 		Spec: appsv1.DeploymentSpec{
 			Replicas: ptr.To[int32](2), Selector: &metav1.LabelSelector{MatchLabels: labels},
@@ -51,7 +58,7 @@ func deploymentLivesAndEnds(t *testing.T, s *scene) {
 			return fmt.Sprintf("%+v", d.Status), d.Status.ReadyReplicas == want && d.Status.Replicas == 2
 		})
 	}
-	ready(0)
+	awaitRunningNotReady(t, pods, 2)
 	programs[0].order(t, "ready true")
 	ready(1)
 	programs[1].order(t, "ready true")
@@ -76,8 +83,31 @@ func deploymentLivesAndEnds(t *testing.T, s *scene) {
 		return fmt.Sprintf("%d Pods", len(pods.Items)), len(pods.Items) == 0
 	})
 	for _, p := range programs {
+		p.mustBeDead(t)
 		p.awaitEnd(t)
 	}
+}
+
+// awaitRunningNotReady reads a watch until count Pods run, and fails the test when one of them is ready.
+func awaitRunningNotReady(t *testing.T, pods watch.Interface, count int) {
+	t.Helper()
+	seen := map[types.UID]bool{}
+	for event := range pods.ResultChan() {
+		p, ok := event.Object.(*corev1.Pod)
+		if !ok {
+			t.Fatalf("watching Pods: %v", event.Object)
+		}
+		if isReady(p.Status) {
+			t.Errorf("Pod %s is ready before its program says so: %+v", p.Name, p.Status)
+		}
+		if running(p) {
+			seen[p.UID] = true
+		}
+		if len(seen) == count {
+			return
+		}
+	}
+	t.Fatal("the watch ended before all Pods ran")
 }
 
 func crashIsRestarted(t *testing.T, s *scene) {
@@ -120,25 +150,22 @@ func deletionWaitsForTheProcess(t *testing.T, s *scene) {
 	program := s.await()
 	program.order(t, "stubborn")
 	s.awaitPod(t, "running", running)
+	begin := time.Now()
 	s.deletePod(t, metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](2)})
-	s.wait(t, "the Pod's end", func(ctx context.Context) (string, bool) {
-		before := program.ended()
-		_, err := s.client.CoreV1().Pods(s.namespace).Get(ctx, "p", metav1.GetOptions{})
-		return fmt.Sprintf("process ended %t, Pod: %v", before, err), apierrors.IsNotFound(err)
-	})
+	s.awaitGone(t)
+	if d := time.Since(begin); d < 2*time.Second {
+		t.Errorf("the Pod was gone after %s, while its process had 2 s to end and did not", d)
+	}
+	program.mustBeDead(t)
 	program.awaitEnd(t)
 
 	// The program's own end, before the grace is over, ends the Pod too.
 	s.createPod(t, s.spec(t))
 	program = s.await()
 	s.awaitPod(t, "running", running)
-	begin := time.Now()
 	s.deletePod(t, metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](3600)})
 	s.awaitGone(t)
-	program.awaitEnd(t)
-	if d := time.Since(begin); d > patience {
-		t.Errorf("a Pod whose process ends by SIGTERM took %s to end", d)
-	}
+	program.mustBeDead(t)
 }
 
 // deletionBeforeTheFirstStart: a Pod that is deleted right after its creation, before it has a status, leaves no process behind.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -96,12 +97,15 @@ func (c *call) order(t *testing.T, order string) {
 // exit tells the program to end with a code, and does not wait.
 func (c *call) exit(code int) { fmt.Fprintln(c.conn, "exit", code) }
 
-func (c *call) ended() bool {
-	select {
-	case _, ok := <-c.answers:
-		return !ok
-	default:
-		return false
+// mustBeDead fails the test when the program's process group, if it leads one, has a living member: nothing is waited for.
+func (c *call) mustBeDead(t *testing.T) {
+	t.Helper()
+	pid, err := strconv.Atoi(c.pid)
+	if err != nil || pid <= 1 {
+		t.Fatalf("program %s has process id %q", c.name, c.pid)
+	}
+	if groupAlive(pid) {
+		t.Errorf("process group %d of program %s lives, and its Pod is gone", pid, c.name)
 	}
 }
 
