@@ -58,7 +58,8 @@ func (c *Cluster) start(ctx context.Context) (err error) {
 	if c.etcd, err = startEtcd(ctx, c); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, 2*time.Minute, errors.New("2 minutes is the limit for a start"))
+	// Seconds are usual; a machine with ten times more to do than it has cores took two minutes.
+	ctx, cancel := context.WithTimeoutCause(ctx, 5*time.Minute, errors.New("5 minutes is the limit for a start"))
 	defer cancel()
 	if err := c.etcd.AwaitReady(ctx); err != nil {
 		return err

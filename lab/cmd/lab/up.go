@@ -74,7 +74,7 @@ func up(ctx context.Context, o upOptions, out, progress io.Writer) error {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- serve.Wait() }()
-	ctx, cancel := context.WithTimeoutCause(ctx, 3*time.Minute, errors.New("3 minutes is the limit for a start"))
+	ctx, cancel := context.WithTimeoutCause(ctx, 6*time.Minute, errors.New("6 minutes is the limit for a start"))
 	defer cancel()
 	var n *lab.Named
 	err = lab.Await(ctx, "lab up", func(context.Context) (string, bool) {
