@@ -89,13 +89,22 @@ func (p *plane) run(t testing.TB, args ...string) ended {
 	return p.start(t, args...).wait(t)
 }
 
-// awaitLine waits until the command has said something on stderr.
+// awaitLine waits until the command has said something on stderr. A command that ends without saying so fails the test.
 func (r *running) awaitLine(t testing.TB, text string) {
 	t.Helper()
 	await(t, "the command says "+text, func(context.Context) (string, bool) {
+		ended := false
+		select {
+		case <-r.Done():
+			ended = true
+		default:
+		}
 		said := r.stderr.String()
-		return said, strings.Contains(said, text)
+		return said, ended || strings.Contains(said, text)
 	})
+	if said := r.stderr.String(); !strings.Contains(said, text) {
+		t.Fatalf("the command has ended without saying %q:\n%s", text, said)
+	}
 }
 
 // ended is the command after its end.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/changeover-dev/changeover/lab"
 	"github.com/changeover-dev/changeover/lab/proxy"
+	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 )
@@ -132,29 +133,47 @@ func lagging(t *testing.T, p *plane) {
 	s := newScene(t, p, "lagging", obedient)
 	p.Server(late).SetLag(3 * time.Second)
 	defer p.Server(late).SetLag(0)
+	wrong := s.whenResumed(t, func() string { return misserved(t.Context(), p.Server(late), s.after) })
+	command := s.start(t, s.args()...)
+	// Each look at a server that lags takes seconds. One that the command was not content with is enough.
+	command.awaitLine(t, "differences; the first: server-1")
+	p.Server(late).SetLag(0)
+	command.wait(t).wantExit(t, 0)
+	if wrong := <-wrong; wrong != "" {
+		t.Errorf("when a controller was started, the lagging API server was not there yet: %s", wrong)
+	}
+	s.wantDone(t)
+}
+
+// whenResumed calls check at the moment at which a Deployment of the scene is brought back, and sends what it says; at the end of the test
+// at the latest.
+func (s *scene) whenResumed(t testing.TB, check func() string) <-chan string {
+	t.Helper()
 	list, err := s.kube.AppsV1().Deployments(s.name).List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	watcher, err := s.kube.AppsV1().Deployments(s.name).Watch(t.Context(), metav1.ListOptions{ResourceVersion: list.ResourceVersion, TimeoutSeconds: ptr.To(int64(limit.Seconds()))})
+	watcher, err := s.kube.AppsV1().Deployments(s.name).Watch(t.Context(), metav1.ListOptions{ResourceVersion: list.ResourceVersion})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer watcher.Stop()
-	command := s.start(t, s.args()...)
-	resumed := false
-	for event := range watcher.ResultChan() {
-		if d, ok := event.Object.(interface{ GetAnnotations() map[string]string }); ok && d.GetAnnotations()[annotation] != "" {
-			resumed = true // it was stopped; the next write that takes the annotation off is the resume
-		} else if resumed {
-			break
+	t.Cleanup(watcher.Stop)
+	said := make(chan string, 1)
+	go func() {
+		stopped := map[string]bool{}
+		for event := range watcher.ResultChan() {
+			d, ok := event.Object.(*appsv1.Deployment)
+			switch {
+			case ok && *d.Spec.Replicas == 0:
+				stopped[d.Name] = true
+			case ok && stopped[d.Name]:
+				said <- check()
+				return
+			}
 		}
-	}
-	if wrong := misserved(t.Context(), p.Server(late), s.after); wrong != "" {
-		t.Errorf("when a controller was started, the lagging API server was not there yet: %s", wrong)
-	}
-	command.wait(t).wantExit(t, 0, "differences; the first: server-1")
-	s.wantDone(t)
+		said <- "no Deployment was brought back"
+	}()
+	return said
 }
 
 // serverDown: an API server that does not answer may serve anything when it comes back, so the controllers stay down until it does.
