@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -37,35 +38,40 @@ type refusal struct {
 
 // refused gives bad input of every kind. Whatever it is, nothing on the cluster is written, dry runs aside.
 func refused(t *testing.T, p *plane) {
-	good := newCRD("refused.example.com", "widgets", "v1alpha1 v1*")
-	other := newCRD("refused.example.com", "gadgets", "v1alpha1 v1*")
-	p.install(t, good, other)
-	next := newCRD("refused.example.com", "widgets", "v1alpha1- v1*")
-	file := write(t, next)
-	down := p.closedAddress(t)
+	p.install(t, newCRD(refusing, "widgets", "v1alpha1 v1*"), newCRD(refusing, "gadgets", "v1alpha1 v1*"))
+	next := newCRD(refusing, "widgets", "v1alpha1- v1*")
+	all := badManifests(t, next)
+	maps.Copy(all, badSurroundings(t, p, write(t, next)))
+	for name, r := range all {
+		t.Run(name, func(t *testing.T) {
+			before := p.state(t)
+			e := p.run(t, p.args(r.args...)...)
+			e.wantExit(t, r.exit, r.says...)
+			if r.phase != "" {
+				e.wantFailedIn(t, r.phase)
+			} else if e.stdout != "" {
+				t.Errorf("stdout: %s", e.stdout)
+			}
+			if after := p.state(t); after != before {
+				t.Errorf("the cluster was changed, from\n%s\nto\n%s", before, after)
+			}
+		})
+	}
+}
 
-	for name, r := range map[string]refusal{
-		"no permission": {
-			args: []string{"--kubeconfig", writeKubeconfig(t, p.ConfigAs("nobody")), "-f", file}, exit: 3, phase: "read",
-			says: []string{
-				"permissions missing",
-				`apiGroups: ["apiextensions.k8s.io"], resources: ["customresourcedefinitions"], verbs: ["list"]`,
-				`apiGroups: ["apiextensions.k8s.io"], resources: ["customresourcedefinitions"], verbs: ["get"]`,
-				`apiGroups: ["apiextensions.k8s.io"], resources: ["customresourcedefinitions"], verbs: ["update"]`,
-				`apiGroups: ["apps"], resources: ["deployments"], verbs: ["patch"] in namespace default`,
-				`apiGroups: ["apps"], resources: ["replicasets"], verbs: ["list"] in namespace default`,
-				`apiGroups: [""], resources: ["pods"], verbs: ["list"] in namespace default`,
-				`apiGroups: ["refused.example.com"], resources: ["widgets"], verbs: ["watch"]`,
-				"hint: have somebody bind a role",
-			},
-		},
+// refusing is the group of what is refused.
+const refusing = "refused.example.com"
+
+// badManifests are variants of a CRD that would be fine.
+func badManifests(t *testing.T, next *definition) map[string]refusal {
+	return map[string]refusal{
 		// kubernetes-csi/external-snapshotter#1307: the first CRDs were applied before one was found invalid.
 		"one of several is invalid": {
-			args: []string{"-f", write(t, next, newCRD("refused.example.com", "brackets", "v1*"), withBadSchema("gadgets"))}, exit: 3, phase: "preflight",
+			args: []string{"-f", write(t, next, newCRD(refusing, "brackets", "v1*"), withBadSchema("gadgets"))}, exit: 3, phase: "preflight",
 			says: []string{"crd gadgets.refused.example.com: the API server refuses it", "no CRD was changed"},
 		},
 		"a stored version is dropped": {
-			args: []string{"-f", write(t, newCRD("refused.example.com", "widgets", "v2*"))}, exit: 3, phase: "plan",
+			args: []string{"-f", write(t, newCRD(refusing, "widgets", "v2*"))}, exit: 3, phase: "plan",
 			says: []string{"v1 is the version in which objects are stored now", "hint: go over a CRD that has v1 with served: false"},
 		},
 		"the scope changes": {
@@ -73,7 +79,7 @@ func refused(t *testing.T, p *plane) {
 			says: []string{"the scope would change from Cluster to Namespaced", "hint: a CRD cannot change this in place"},
 		},
 		"no versions": {
-			args: []string{"-f", write(t, newCRD("refused.example.com", "widgets", ""))}, exit: 3, phase: "read",
+			args: []string{"-f", write(t, newCRD(refusing, "widgets", ""))}, exit: 3, phase: "read",
 			says: []string{"crd widgets.refused.example.com: it has no versions"},
 		},
 		"a name that does not match the group": {
@@ -88,6 +94,26 @@ func refused(t *testing.T, p *plane) {
 			args: []string{"-f", filepath.Join(t.TempDir(), "absent.yaml")}, exit: 2, phase: "read",
 			says: []string{"absent.yaml: cannot be read"},
 		},
+	}
+}
+
+// badSurroundings have nothing against the manifest, which is the file.
+func badSurroundings(t *testing.T, p *plane, file string) map[string]refusal {
+	return map[string]refusal{
+		"no permission": {
+			args: []string{"--kubeconfig", writeKubeconfig(t, p.ConfigAs("nobody")), "-f", file}, exit: 3, phase: "read",
+			says: []string{
+				"permissions missing",
+				`apiGroups: ["apiextensions.k8s.io"], resources: ["customresourcedefinitions"], verbs: ["list"]`,
+				`apiGroups: ["apiextensions.k8s.io"], resources: ["customresourcedefinitions"], verbs: ["get"]`,
+				`apiGroups: ["apiextensions.k8s.io"], resources: ["customresourcedefinitions"], verbs: ["update"]`,
+				`apiGroups: ["apps"], resources: ["deployments"], verbs: ["patch"] in namespace default`,
+				`apiGroups: ["apps"], resources: ["replicasets"], verbs: ["list"] in namespace default`,
+				`apiGroups: [""], resources: ["pods"], verbs: ["list"] in namespace default`,
+				`apiGroups: ["refused.example.com"], resources: ["widgets"], verbs: ["watch"]`,
+				"hint: have somebody bind a role",
+			},
+		},
 		"no kubeconfig": {
 			args: []string{"--kubeconfig", filepath.Join(t.TempDir(), "absent"), "-f", file}, exit: 2,
 			says: []string{"error: kubeconfig", "absent", "hint: give --kubeconfig FILE"},
@@ -97,23 +123,9 @@ func refused(t *testing.T, p *plane) {
 			says: []string{"deployment default/absent: does not exist"},
 		},
 		"an API server that is down": {
-			args: []string{"--kubeconfig", down, "-f", file}, exit: 1, phase: "read",
+			args: []string{"--kubeconfig", p.closedAddress(t), "-f", file}, exit: 1, phase: "read",
 			says: []string{"connection refused", "hint: the API server does not answer"},
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			before := p.state(t)
-			e := p.run(t, p.args(r.args...)...)
-			e.wantExit(t, r.exit, r.says...)
-			if r.phase != "" {
-				e.wantFailedIn(t, r.phase)
-			} else if e.stdout != "" {
-				t.Errorf("stdout: %s", e.stdout)
-			}
-			if after := p.state(t); after != before {
-				t.Errorf("the cluster was changed, from\n%s\nto\n%s", before, after)
-			}
-		})
 	}
 }
 
@@ -134,7 +146,7 @@ func (p *plane) closedAddress(t *testing.T) string {
 }
 
 func withBadSchema(plural string) *definition {
-	return changed(newCRD("refused.example.com", plural, "v1alpha1- v1*"), func(c *definition) {
+	return changed(newCRD(refusing, plural, "v1alpha1- v1*"), func(c *definition) {
 		c.Spec.Versions[1].Schema.OpenAPIV3Schema.Properties["spec"] = apiextensionsv1.JSONSchemaProps{Type: "nonsense"}
 	})
 }

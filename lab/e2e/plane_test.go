@@ -191,7 +191,7 @@ func (p *plane) wantReplicas(t testing.TB, namespace, selector string, want map[
 		}
 	}
 	if fmt.Sprint(got) != fmt.Sprint(want) {
-		t.Errorf("replicas %v; want %v", got, want)
+		t.Fatalf("replicas %v; want %v", got, want)
 	}
 }
 
