@@ -185,7 +185,7 @@ func (c *changeover) judgeUnreadable() error {
 	return nil
 }
 
-// UnreadableError: objects cannot be listed although nothing has changed yet.
+// UnreadableError says that objects cannot be listed although nothing has changed yet.
 type UnreadableError struct {
 	Reason string
 }
