@@ -96,9 +96,10 @@ func (m *Mapper) Start(ctx context.Context) error {
 
 	m.mu.Lock()
 	m.started = false
-	m.arm(0)
 	clear(m.suspects)
 	ending := m.abortBackground()
+	// From here on the hits look after what is known, as they do without Start.
+	m.act(time.Now())
 	m.mu.Unlock()
 	for _, f := range ending {
 		<-f.done
@@ -129,12 +130,16 @@ func (m *Mapper) touch(idx *index) {
 	if idx.mark.CompareAndSwap(markUnused, markUsed) {
 		return
 	}
-	if !idx.mark.CompareAndSwap(markOld, markUsed) {
+	// A hit waits for nobody: while the lock is taken, the index stays old, and a later hit will do.
+	if idx.mark.Load() != markOld || !m.mu.TryLock() {
 		return
 	}
-	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.current.Load() == idx && !m.whole.reading {
+	// It is the current index that counts: a group that was read meanwhile has put another one, as old, in the place of idx.
+	if idx = m.current.Load(); idx == nil || !idx.mark.CompareAndSwap(markOld, markUsed) {
+		return
+	}
+	if !m.whole.reading {
 		m.beginWhole(forInterval, time.Now())
 	}
 }

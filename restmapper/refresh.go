@@ -72,9 +72,12 @@ func (m *Mapper) beginWhole(c cause, now time.Time) {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		now := time.Now()
-		if m.whole.land(f, err, now) {
+		switch {
+		case m.whole.land(f, err, now):
 			m.installWhole(f, snapshot, now)
-		} else if err != nil && !f.void {
+		case f.void && m.current.Load() != nil:
+			m.due = now // nothing was renewed
+		case !f.void:
 			m.due = now.Add(retryAfter(m.whole.failures, m.opts.Interval))
 		}
 		m.reviewSuspects(f.began, now, "")
@@ -95,8 +98,23 @@ func (m *Mapper) installWhole(f *flight, snapshot *discovery.Snapshot, now time.
 			}
 		}
 	}
-	m.install(groups, &index{asOf: f.began, legacy: legacy, snapshot: snapshot}, now)
+	idx := &index{asOf: f.began, legacy: legacy, snapshot: snapshot}
+	prev := m.current.Load()
+	due := m.due
+	m.install(groups, idx, now)
 	m.due = now.Add(freshFor(now.Sub(m.changed), m.opts.Interval))
+	if legacy && f.cause == forMiss && prev != nil {
+		// A miss renews the list alone: the groups that are known stay as old as they were, however many misses there are.
+		idx.mark.Store(prev.mark.Load())
+		switch {
+		case idx.mark.Load() == markOld:
+			m.due = time.Time{}
+		case due.IsZero():
+			m.due = now // a hit found it old while this read was up
+		case due.Before(m.due):
+			m.due = due
+		}
+	}
 	if !legacy {
 		clear(m.groups)
 		return
