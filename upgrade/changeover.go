@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
+	"github.com/changeover-dev/changeover/upgrade/converge"
 	"github.com/changeover-dev/changeover/upgrade/crd"
 	"github.com/changeover-dev/changeover/upgrade/manifest"
 	"github.com/changeover-dev/changeover/upgrade/plan"
@@ -37,6 +38,7 @@ type changeover struct {
 	manifest *manifest.Manifest         // from read
 	live     map[string]*crd.Definition // from read: the wanted CRDs as they were before, where they existed
 	siblings []string                   // from read: all CRDs of the wanted groups that exist, by name
+	servers  converge.Servers           // from preflight: those that have to agree
 	planned  *plan.Plan                 // from plan; preflight marks what is unchanged
 	fleet    *quiesce.Fleet             // from plan
 	before   *verify.Observation        // from preflight

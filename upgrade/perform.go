@@ -68,18 +68,15 @@ func (c *changeover) converge(ctx context.Context) (string, error) {
 		before = append(before, d)
 	}
 	wants := converge.Wants(c.groups(), before, overlaid(siblings, c.manifest.CRDs))
-	servers, err := converge.FindServers(ctx, c.config, c.APIServers)
-	if err != nil {
-		return "", err
+	if len(c.servers.Endpoints) == 0 { // there was no preflight
+		if err := c.findServers(ctx); err != nil {
+			return "", err
+		}
 	}
-	c.result.Certainty = servers.Certainty
-	for _, e := range servers.Endpoints {
-		c.result.APIServers = append(c.result.APIServers, e.Name)
-	}
-	c.Progress("asking " + servers.Certainty)
+	c.Progress("asking " + c.servers.Certainty)
 	var report discovery.Report
 	await := func(ctx context.Context) error {
-		report, err = discovery.Await(ctx, servers.Endpoints, wants, discovery.AwaitOptions{Interval: c.Interval, OnProgress: c.tellRounds()})
+		report, err = discovery.Await(ctx, c.servers.Endpoints, wants, discovery.AwaitOptions{Interval: c.Interval, OnProgress: c.tellRounds()})
 		return err
 	}
 	if c.fleet != nil {
@@ -90,7 +87,7 @@ func (c *changeover) converge(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("%d API servers serve %d groups as wanted, after %d rounds", len(servers.Endpoints), len(wants), report.Rounds), nil
+	return fmt.Sprintf("%d API servers serve %d groups as wanted, after %d rounds", len(c.servers.Endpoints), len(wants), report.Rounds), nil
 }
 
 // tellRounds says something when a round finds another number of differences than the one before.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/changeover-dev/changeover/upgrade/access"
 	"github.com/changeover-dev/changeover/upgrade/apply"
+	"github.com/changeover-dev/changeover/upgrade/converge"
 	"github.com/changeover-dev/changeover/upgrade/crd"
 	"github.com/changeover-dev/changeover/upgrade/manifest"
 	"github.com/changeover-dev/changeover/upgrade/plan"
@@ -102,6 +103,13 @@ func (c *changeover) preflight(ctx context.Context) (string, error) {
 	if err := access.Check(ctx, c.authorization, c.laterRules()); err != nil {
 		return "", err
 	}
+	// Before controllers are stopped is the time to learn that a server will never agree.
+	if err := c.findServers(ctx); err != nil {
+		return "", err
+	}
+	if err := c.servers.Check(ctx); err != nil {
+		return "", err
+	}
 	actions, err := apply.DryRun(ctx, c.crds, c.manifest.CRDs, c.applyOptions())
 	if err != nil {
 		return "", err
@@ -118,6 +126,18 @@ func (c *changeover) preflight(ctx context.Context) (string, error) {
 	}
 	return fmt.Sprintf("%d CRDs to create, %d to update, %d unchanged; %d objects",
 		counts[plan.Create], counts[plan.Update], counts[plan.Unchanged], c.before.Objects()), nil
+}
+
+// findServers finds the API servers that have to agree.
+func (c *changeover) findServers(ctx context.Context) (err error) {
+	if c.servers, err = converge.FindServers(ctx, c.config, c.APIServers); err != nil {
+		return err
+	}
+	c.result.Certainty = c.servers.Certainty
+	for _, e := range c.servers.Endpoints {
+		c.result.APIServers = append(c.result.APIServers, e.Name)
+	}
+	return nil
 }
 
 // laterRules are those that are needed because of what the cluster holds.

@@ -2,8 +2,10 @@ package converge
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 
 	"k8s.io/client-go/rest"
@@ -25,12 +27,28 @@ func ParseAddress(s string) (Address, error) {
 	}
 	u, err := url.Parse(address)
 	if err != nil || (u.Scheme != "https" && u.Scheme != "http") || u.Host == "" {
-		return Address{}, fmt.Errorf("apiserver %q: not of the form NAME=URL or URL, with https", s)
+		return Address{}, fmt.Errorf("apiserver %q: not of the form NAME=URL or URL, such as https://10.0.0.1:6443", s)
 	}
 	if name == "" {
 		name = u.Host
 	}
 	return Address{Name: name, URL: address}, nil
+}
+
+// ParseAddresses reads each of the list with ParseAddress. Naming a server twice is an error.
+func ParseAddresses(list []string) ([]Address, error) {
+	var out []Address
+	for _, s := range list {
+		a, err := ParseAddress(s)
+		if err != nil {
+			return nil, err
+		}
+		if i := slices.IndexFunc(out, func(b Address) bool { return a.Name == b.Name || a.URL == b.URL }); i >= 0 {
+			return nil, fmt.Errorf("apiserver %q: named already, as %s=%s; each API server is named once", s, out[i].Name, out[i].URL)
+		}
+		out = append(out, a)
+	}
+	return out, nil
 }
 
 // Servers are the API servers that have to agree.
@@ -64,4 +82,42 @@ func FindServers(ctx context.Context, config *rest.Config, named []Address) (Ser
 			Certainty: "samples of the kubeconfig's address only, as further API servers may be behind it; name each with --apiserver to be sure (" + doubt + ")"}, nil
 	}
 	return Servers{Endpoints: endpoints, Sure: true, Certainty: "each API server in EndpointSlice default/kubernetes"}, nil
+}
+
+// UnreachableError names API servers that do not say what they serve, so that there is no waiting for them to agree.
+type UnreachableError struct {
+	Reasons []string // "NAME: why"
+	Err     error    // all of them, joined
+}
+
+func (e *UnreachableError) Error() string {
+	return "api server " + strings.Join(e.Reasons, "\napi server ")
+}
+
+func (e *UnreachableError) Unwrap() error { return e.Err }
+
+// Hints says what to do about it.
+func (e *UnreachableError) Hints() []string {
+	return []string{"nothing was changed: correct --apiserver, or wait until the server answers; it must be one of the same cluster, with the kubeconfig's credentials and CA"}
+}
+
+// Check asks each server once what it serves. The error is an *UnreachableError that names all that did not answer.
+func (s Servers) Check(ctx context.Context) error {
+	failed := &UnreachableError{}
+	var errs []error
+	for _, e := range s.Endpoints {
+		c, err := discovery.NewClient(e.Config, nil, discovery.Options{NoPeer: true})
+		if err == nil {
+			_, err = c.Fetch(ctx, nil)
+		}
+		if err != nil {
+			failed.Reasons = append(failed.Reasons, fmt.Sprintf("%s: %v", e.Name, err))
+			errs = append(errs, err)
+		}
+	}
+	if len(errs) == 0 {
+		return nil
+	}
+	failed.Err = errors.Join(errs...)
+	return failed
 }

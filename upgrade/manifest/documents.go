@@ -98,9 +98,10 @@ func yamlDocuments(r *bufio.Reader) func() (any, error) {
 // lineOfParser is how the YAML parser names itself; the reader of the message knows it by the file.
 var lineOfParser = regexp.MustCompile(`^(error converting YAML to JSON: )?yaml: `)
 
-// parse keeps whole numbers whole: Kubernetes' JSON has int64 where encoding/json would make a float.
+// parse refuses a key that stands twice: files that were put together without a separator would hide all but the last
+// object. It keeps whole numbers whole: Kubernetes' JSON has int64 where encoding/json would make a float.
 func parse(raw []byte) (any, error) {
-	asJSON, err := yaml.YAMLToJSON(raw)
+	asJSON, err := yaml.YAMLToJSONStrict(raw)
 	if err != nil {
 		return nil, errors.New(lineOfParser.ReplaceAllString(err.Error(), ""))
 	}

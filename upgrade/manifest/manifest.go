@@ -4,6 +4,7 @@
 package manifest
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -158,10 +159,15 @@ func (m *Manifest) readStream(source string, r io.Reader) error {
 func (m *Manifest) add(source string, object *unstructured.Unstructured) error {
 	if object.IsList() && strings.HasSuffix(object.GetKind(), "List") {
 		i := 0
-		return object.EachListItem(func(item runtime.Object) error {
+		err := object.EachListItem(func(item runtime.Object) error {
 			i++
 			return m.add(fmt.Sprintf("%s, item %d", source, i), item.(*unstructured.Unstructured))
 		})
+		var known *Error
+		if err != nil && !errors.As(err, &known) {
+			return &Error{Source: source, Reason: fmt.Sprintf("item %d of the %s is no object", i+1, object.GetKind()), Hint: "correct the manifest; nothing was changed"}
+		}
+		return err
 	}
 	gvk := object.GroupVersionKind()
 	switch {

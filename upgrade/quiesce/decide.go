@@ -5,6 +5,9 @@ import (
 	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // write is one merge patch on a Deployment. It carries the resourceVersion that it was decided on, so that a write that
@@ -81,9 +84,27 @@ func lastScaler(d *appsv1.Deployment) string {
 	return name
 }
 
-// ready says whether a Deployment has all the replicas that it asks for, of its newest template, available.
+// ready says whether a Deployment has all the replicas that it asks for, of its newest template, available. A paused one stays
+// with the template that it has.
 func ready(d *appsv1.Deployment) bool {
 	n := replicas(d)
-	return d.Status.ObservedGeneration >= d.Generation && d.Status.UpdatedReplicas == n &&
+	return d.Status.ObservedGeneration >= d.Generation && (d.Spec.Paused || d.Status.UpdatedReplicas == n) &&
 		d.Status.Replicas == n && d.Status.AvailableReplicas == n
+}
+
+// ownPods leaves out the Pods that a Deployment's selector matches and that are not its own: those without a controller, or with one
+// that is no ReplicaSet, or a ReplicaSet of somebody else. Sets are the ReplicaSets that the selector matches; one that is gone already may
+// have been the Deployment's.
+func ownPods(pods []corev1.Pod, sets []appsv1.ReplicaSet, d *appsv1.Deployment) []corev1.Pod {
+	foreign := map[types.UID]bool{}
+	for i := range sets {
+		foreign[sets[i].UID] = !metav1.IsControlledBy(&sets[i], d)
+	}
+	var own []corev1.Pod
+	for i := range pods {
+		if owner := metav1.GetControllerOf(&pods[i]); owner != nil && owner.Kind == "ReplicaSet" && !foreign[owner.UID] {
+			own = append(own, pods[i])
+		}
+	}
+	return own
 }

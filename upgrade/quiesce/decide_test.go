@@ -5,7 +5,9 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // deployment with n replicas (-1: unset) and the annotation ("": none).
@@ -95,5 +97,37 @@ func TestParseRef(t *testing.T) {
 		if _, err := ParseRef(s); err == nil {
 			t.Errorf("%q is taken", s)
 		}
+	}
+}
+
+func TestPausedDeploymentIsReadyWithTheTemplateThatItHas(t *testing.T) {
+	n := int32(2)
+	d := &appsv1.Deployment{Spec: appsv1.DeploymentSpec{Replicas: &n}, Status: appsv1.DeploymentStatus{Replicas: n, AvailableReplicas: n}}
+	if ready(d) {
+		t.Error("ready, though no replica has the newest template")
+	}
+	if d.Spec.Paused = true; !ready(d) {
+		t.Error("paused, with all replicas available: not ready")
+	}
+}
+
+func TestOwnPods(t *testing.T) {
+	owned := func(kind, owner string) metav1.ObjectMeta {
+		yes := true
+		return metav1.ObjectMeta{Name: owner, OwnerReferences: []metav1.OwnerReference{{Kind: kind, UID: types.UID(owner), Controller: &yes}}}
+	}
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{UID: "d"}}
+	mine, theirs := appsv1.ReplicaSet{ObjectMeta: owned("Deployment", "d")}, appsv1.ReplicaSet{ObjectMeta: owned("Deployment", "e")}
+	mine.UID, theirs.UID = "mine", "theirs"
+	pods := []corev1.Pod{
+		{ObjectMeta: owned("ReplicaSet", "mine")},
+		{ObjectMeta: owned("ReplicaSet", "deleted already")},
+		{ObjectMeta: owned("ReplicaSet", "theirs")},
+		{ObjectMeta: owned("Job", "job")},
+		{ObjectMeta: metav1.ObjectMeta{Name: "loose"}},
+	}
+	got := ownPods(pods, []appsv1.ReplicaSet{mine, theirs}, d)
+	if len(got) != 2 || got[0].Name != "mine" || got[1].Name != "deleted already" {
+		t.Errorf("got %v; want those of the Deployment's own ReplicaSets", got)
 	}
 }

@@ -136,5 +136,6 @@ func (f *Fleet) pods(ctx context.Context, c *Controller) ([]corev1.Pod, error) {
 	if err != nil {
 		return nil, fmt.Errorf("deployment %s: its pods: %w", c.Ref, err)
 	}
-	return list.Items, nil
+	// A ReplicaSet of somebody else with the same labels is not told apart here: nothing waits for these.
+	return ownPods(list.Items, nil, nil), nil
 }

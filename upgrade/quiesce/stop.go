@@ -157,7 +157,7 @@ func (f *Fleet) remainsOf(ctx context.Context, c *Controller, d *appsv1.Deployme
 		return nil, fmt.Errorf("deployment %s: its pods: %w", c.Ref, err)
 	}
 	var remains []string
-	for _, pod := range pods.Items {
+	for _, pod := range ownPods(pods.Items, sets.Items, d) {
 		// A finished Pod, such as an evicted one, stays until it is collected, but nothing runs in it.
 		if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 			continue

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +15,7 @@ import (
 	"github.com/changeover-dev/changeover/upgrade"
 	"github.com/changeover-dev/changeover/upgrade/access"
 	"github.com/changeover-dev/changeover/upgrade/apply"
+	"github.com/changeover-dev/changeover/upgrade/converge"
 	"github.com/changeover-dev/changeover/upgrade/manifest"
 	"github.com/changeover-dev/changeover/upgrade/plan"
 	"github.com/changeover-dev/changeover/upgrade/quiesce"
@@ -56,7 +58,7 @@ func exitCode(err error) int {
 	case failure != nil && (failure.Phase == "apply" || failure.Phase == "verify"):
 		return exitFailed
 	case is[*plan.Refusal](err) || is[*access.MissingError](err) || is[*apply.Refusal](err) || is[*quiesce.UnknownError](err) ||
-		is[*upgrade.UnreadableError](err):
+		is[*upgrade.UnreadableError](err) || is[*converge.UnreachableError](err):
 		return exitRefused
 	}
 	return exitFailed
@@ -90,6 +92,9 @@ func hints(err error) []string {
 	switch {
 	case apierrors.IsUnauthorized(err):
 		list = append([]string{"the API server does not know these credentials; log in again or choose another --context"}, list...)
+	case is[*converge.UnreachableError](err): // says so itself
+	case is[*tls.CertificateVerificationError](err):
+		list = append([]string{"something answers with a certificate that the kubeconfig's CA does not vouch for: is it the right --context?"}, list...)
 	case errors.As(err, &unreachable) && !apierrors.IsForbidden(err):
 		list = append([]string{"the API server does not answer: is it up, and is it the right --context?"}, list...)
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -55,6 +56,9 @@ func (f *flags) options(streams genericiooptions.IOStreams) (upgrade.Options, er
 	if len(f.files) == 0 {
 		return o, errors.New("-f is missing: a file, folder or - with the new CRDs")
 	}
+	if i := slices.Index(f.files, "-"); i >= 0 && slices.Contains(f.files[i+1:], "-") {
+		return o, errors.New("-f - is given twice: standard input can be read once")
+	}
 	if f.output != "" && f.output != "json" {
 		return o, fmt.Errorf("-o %q: only json is known", f.output)
 	}
@@ -71,14 +75,9 @@ func (f *flags) options(streams genericiooptions.IOStreams) (upgrade.Options, er
 		}
 		o.Controllers = append(o.Controllers, ref)
 	}
-	for _, s := range f.apiServers {
-		address, err := converge.ParseAddress(s)
-		if err != nil {
-			return o, err
-		}
-		o.APIServers = append(o.APIServers, address)
-	}
-	return o, nil
+	var err error
+	o.APIServers, err = converge.ParseAddresses(f.apiServers)
+	return o, err
 }
 
 // cluster reads the kubeconfig: the API server to talk to, and the namespace of manifests that name none.
