@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -10,7 +9,6 @@ import (
 	"github.com/changeover-dev/changeover/lab"
 	"github.com/changeover-dev/changeover/lab/capi"
 	"github.com/changeover-dev/changeover/lab/crds"
-	"github.com/changeover-dev/changeover/lab/proxy"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,11 +27,7 @@ type management struct {
 func TestChangeover(t *testing.T) {
 	m := newManagement(t)
 	front := m.startProxy(t)
-	// The first discovery that the command asks for is converge's: all is written, and nothing may run yet.
-	converging := &proxy.Rule{Method: http.MethodGet, Path: "/apis", UserAgent: "kubectl-changeover", Hold: proxy.HoldRequest}
-	if err := front.Add(converging); err != nil {
-		t.Fatal(err)
-	}
+	converging := holdConverge(t, front) // all is written, and nothing may run yet
 	history := m.record(t, capi.ProviderLabel)
 	args := []string{"--kubeconfig", m.kubeconfigThrough(t, front), "--controller-selector", capi.ProviderLabel,
 		"--apiserver", "server-0=" + front.URL(), "--apiserver", "server-1=" + m.Server(1).URL()}

@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -209,4 +210,19 @@ func (p *plane) wantHeld(t testing.TB, namespace string, want map[string]int32) 
 	if fmt.Sprint(got) != fmt.Sprint(expected) {
 		t.Errorf("deployments %v; want %v", got, expected)
 	}
+}
+
+// holdConverge holds the command in its phase converge: at the second time that it asks for discovery, the first being preflight's look
+// whether the API server answers at all.
+func holdConverge(t testing.TB, front *proxy.HTTP) *proxy.Rule {
+	t.Helper()
+	const agent = "kubectl-changeover"
+	preflight := &proxy.Rule{Method: http.MethodGet, Path: "/apis", UserAgent: agent, Delay: 1, Times: 1}
+	converge := &proxy.Rule{Method: http.MethodGet, Path: "/apis", UserAgent: agent, Hold: proxy.HoldRequest}
+	for _, r := range []*proxy.Rule{preflight, converge} {
+		if err := front.Add(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return converge
 }

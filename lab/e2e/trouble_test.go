@@ -108,10 +108,7 @@ func scaledUpInQuiesce(t *testing.T, p *plane) {
 func scaledUpInConverge(t *testing.T, p *plane) {
 	s := newScene(t, p, "meddled", obedient)
 	front := p.startProxy(t)
-	converging := &proxy.Rule{Method: http.MethodGet, Path: "/apis", Hold: proxy.HoldRequest}
-	if err := front.Add(converging); err != nil {
-		t.Fatal(err)
-	}
+	converging := holdConverge(t, front)
 	command := s.start(t, s.args("--kubeconfig", p.kubeconfigThrough(t, front), "--apiserver", "front="+front.URL())...)
 	held(t, converging)
 	s.wantHeld(t, s.name, s.replicas)
@@ -135,8 +132,9 @@ func lagging(t *testing.T, p *plane) {
 	defer p.Server(late).SetLag(0)
 	wrong := s.whenResumed(t, func() string { return misserved(t.Context(), p.Server(late), s.after) })
 	command := s.start(t, s.args()...)
-	// Each look at a server that lags takes seconds. One that the command was not content with is enough.
-	command.awaitLine(t, "differences; the first: server-1")
+	// Each look at a server that lags takes seconds. One that the command was not content with is enough; the lag may show at the
+	// twin, whose legacy list the lagging server writes to.
+	command.awaitLine(t, "differences; the first: server-")
 	p.Server(late).SetLag(0)
 	command.wait(t).wantExit(t, 0)
 	if wrong := <-wrong; wrong != "" {
@@ -176,20 +174,47 @@ func (s *scene) whenResumed(t testing.TB, check func() string) <-chan string {
 	return said
 }
 
-// serverDown: an API server that does not answer may serve anything when it comes back, so the controllers stay down until it does.
+// serverDown: an API server that does not answer may serve anything when it comes back. Known before, it is a reason not to begin;
+// lost on the way, the controllers stay down until it does.
 func serverDown(t *testing.T, p *plane) {
 	s := newScene(t, p, "down", obedient)
 	p.Server(late).Kill()
-	e := s.run(t, s.args("--timeout", "15s")...)
+	before := p.state(t)
+	e := s.run(t, s.args("--timeout", "20s")...)
+	e.wantExit(t, 3, "api server server-1: ", "connection refused", "nothing was changed")
+	e.wantFailedIn(t, "preflight")
+	if after := p.state(t); after != before {
+		t.Errorf("it changed the cluster, from\n%s\nto\n%s", before, after)
+	}
+	restart(t, p.Server(late))
+
+	front := p.startProxy(t)
+	const path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/*"
+	writing := &proxy.Rule{Method: http.MethodPut, Path: path, Hold: proxy.HoldRequest}
+	for _, r := range []*proxy.Rule{{Method: http.MethodPut, Path: path, Query: "dryRun", Delay: 1}, writing} {
+		if err := front.Add(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	command := p.start(t, s.args("--timeout", "20s", "--kubeconfig", p.kubeconfigThrough(t, front))...)
+	held(t, writing)
+	p.Server(late).Kill()
+	writing.Release()
+	e = command.wait(t)
 	e.wantExit(t, 4, "server-1", "stay stopped", "stopped: down/one (had 1), down/two (had 2)")
 	e.wantFailedIn(t, "converge")
 	s.wantHeld(t, s.name, s.replicas)
+	restart(t, p.Server(late))
+	s.rerun(t)
+}
+
+func restart(t *testing.T, s *lab.Server) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
-	if err := p.Server(late).Restart(ctx); err != nil {
+	if err := s.Restart(ctx); err != nil {
 		t.Fatal(err)
 	}
-	s.rerun(t)
 }
 
 // awaitTerminating waits until all Deployments are at zero while their Pods still run.
