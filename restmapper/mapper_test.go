@@ -35,21 +35,6 @@ func before() discovery.Group {
 }
 func after() discovery.Group { return groupOf(docker, crd("v1beta1", "DockerMachine")) }
 
-// inBothForms runs a test against a server with aggregated discovery and one without, in time that passes when all wait.
-func inBothForms(t *testing.T, test func(t *testing.T, s *server)) {
-	for name, legacy := range map[string]bool{"aggregated": false, "legacy": true} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := serving(before(), groupOf("other.example.com", crd("v1", "Other")))
-				s.legacy = legacy
-				test(t, s)
-				// Whatever is still detached must have ended by its deadline: synctest reports goroutines that are left.
-				time.Sleep(defaultTimeout + time.Second)
-			})
-		})
-	}
-}
-
 // versionOf returns the version in which the mapper answers, or the error.
 func versionOf(m *Mapper, gk schema.GroupKind, versions ...string) string {
 	mapping, err := m.RESTMapping(gk, versions...)

@@ -5,6 +5,7 @@ package restmapper
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -14,6 +15,21 @@ import (
 // What is known must be renewed whatever else happens: these are the ways in which a renewal was once lost for good.
 
 var other = schema.GroupKind{Group: "other.example.com", Kind: "Other"}
+
+// inBothForms runs a test against a server with aggregated discovery and one without, in time that passes when all wait.
+func inBothForms(t *testing.T, test func(t *testing.T, s *server)) {
+	for name, legacy := range map[string]bool{"aggregated": false, "legacy": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := serving(before(), groupOf("other.example.com", crd("v1", "Other")))
+				s.legacy = legacy
+				test(t, s)
+				// Whatever is still detached must have ended by its deadline: synctest reports goroutines that are left.
+				time.Sleep(defaultTimeout + time.Second)
+			})
+		})
+	}
+}
 
 // looksUntilGone looks a kind up every 50 ms until it is gone; false when that takes longer than limit.
 func looksUntilGone(m *Mapper, gk schema.GroupKind, limit time.Duration, meanwhile func()) bool {
