@@ -2,7 +2,9 @@
 .PHONY: help demo test bench lint facts
 
 # Packages that start labs run one after another: a lab with two API servers wants both cores and a gigabyte.
-LAB_TEST = go -C lab test -p 1 -timeout 20m
+# They run programs of other modules, which the Go command does not see when it asks whether a result still holds: hence -count=1. The control plane's
+# own package has no tests, and vetting all of Kubernetes below it would take longer than they do.
+LAB_TEST = go -C lab test -p 1 -count=1 -timeout 20m
 
 help:
 	@echo 'make demo   the whole story on a real control plane: the race, and a changeover without it'
@@ -17,7 +19,7 @@ test:
 	go test ./...
 	go -C upgrade test ./...
 	go -C lab/peers/probe test ./...
-	$(LAB_TEST) ./...
+	$(LAB_TEST) $$(go -C lab list ./... | grep -v /cmd/controlplane$$)
 
 # BENCH selects results by name, separated by commas; empty means all.
 bench:
