@@ -65,10 +65,10 @@ func (s *server) RoundTrip(req *http.Request) (*http.Response, error) {
 			return resp, nil
 		}
 	}
-	select {
-	case <-time.After(delay):
-	case <-req.Context().Done():
-		return nil, req.Context().Err()
+	if delay > 0 {
+		if err := pause(req.Context(), nil, delay); err != nil {
+			return nil, req.Context().Err()
+		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
